@@ -67,8 +67,9 @@ def _wide(value):
 def _output_change(run, values, k, here, steps, rng):
     """Return the largest change of each element of an output when the elements of the inputs change at random.
 
-    Each element of the inputs is increased or decreased by `steps` units in the last place. Return None if the
-    implementation refuses the changed inputs, or if the shape of the output changes.
+    Each element of the inputs is increased or decreased by `steps` units in the last place. `here` is the output for
+    the unchanged inputs. Return None if the implementation refuses the changed inputs, or if the shape of the output
+    changes.
     """
     largest = np.zeros(here.shape, np.longdouble)
     for _ in range(TRIALS):

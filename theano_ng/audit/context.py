@@ -102,7 +102,7 @@ class Context:
         return self.verdict(found, search.accepted)
 
     def _isolated(self, attempt):
-        """Return a function that calls `attempt` in a forked process. If the process dies, it raises `Problem`."""
+        """Return a function that calls `attempt` in a forked process, and raises `Problem` if this process dies."""
 
         def forked(example):
             def quiet():
@@ -183,8 +183,8 @@ class Context:
 def limited(function, room=1 << 29):
     """Call a function, and let it allocate at most `room` bytes of additional memory.
 
-    An Op that uses a large example value as a length then fails early. Otherwise it would fill so much memory that this
-    would take longer than the rest of a check. If the system does not support the limit, none is set."""
+    An Op that uses a large example value as a length then fails early. Without the limit, the Op would spend more time
+    on filling memory than the rest of the check takes. If the system does not support the limit, none is set."""
     try:
         import resource
     except ImportError:  # the module does not exist on this system

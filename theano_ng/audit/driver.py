@@ -221,14 +221,14 @@ def audit(
     """
     from theano_ng.audit.generate import require_hypothesis  # needs tensor
     from theano_ng.audit.targets import Target
-    from theano_ng.compile import debugmode  # noqa: F401  (imported once, like the rules below)
+    from theano_ng.compile import debugmode  # noqa: F401  (imported here, not in the process of each check)
     from theano_ng.gof.optdb import load
 
     require_hypothesis()
     case = as_case(op_or_case, inputs)
     start = time.perf_counter()
     chosen = select(checks, sanitize=sanitize, leaks=leaks)
-    select(case.skip)  # raises an error for a misspelled name, whose check would otherwise not be skipped
+    select(case.skip)  # only to raise an error for a misspelled name, which would otherwise have no effect
     target = Target(case, seed)
     load()  # load the rules once, not in the process of each check
     verdicts = []

@@ -44,7 +44,7 @@ class Fault:
     text : str
         The whole report.
     call : str
-        A description of the call that caused the fault. An example is used for several calls.
+        A description of the call that caused the fault. The worker makes several calls for each example.
     """
 
     error: str
@@ -296,8 +296,9 @@ def _user_location_in_module(source, number, owners):
 def method_location(owner, method, text=""):
     """Find the line of a method that produces a line of C code.
 
-    Return ``file:line`` of this line. If no line of the method produces the line of C code, return the position of the
-    method. If the source code of the method is not available, return "".
+    Return ``file:line`` of the line of the method. If no line of the method produces the line of C code, return the
+    position of the method. If the source code of the method is not available, return "".
+
     Parameters
     ----------
     owner : Op or Type

@@ -1,8 +1,9 @@
 /* An allocator for the data of NumPy arrays: it calls malloc for each array, and fills the memory with a known byte.
  *
- * NumPy keeps small freed blocks for later arrays, so the address sanitizer does not see that they were freed. Also,
- * fresh memory may by chance contain the values that an Op forgets to write. The compile cache compiles this module and
- * replaces the placeholder, <<<<HASH_PLACEHOLDER>>>>, by the name of the module.
+ * NumPy's default allocator keeps small freed blocks for later arrays, so the address sanitizer does not detect
+ * accesses to freed blocks. Also, memory from that allocator may by chance contain the values that an Op forgets to
+ * write. The compile cache compiles this module and replaces the placeholder, <<<<HASH_PLACEHOLDER>>>>, by the name of
+ * the module.
  */
 #include "module_prologue.h"
 

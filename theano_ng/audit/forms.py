@@ -32,7 +32,7 @@ def misaligned(a):
 
 
 def swapped(a):
-    """Return a copy with the other byte order."""
+    """Return a copy with the opposite byte order."""
     return a.astype(a.dtype.newbyteorder())
 
 

@@ -43,8 +43,8 @@ _NOT_WRITABLE = ("read-only", "repeated")
 #: Kinds of array contents; see `fill`.
 CONTENTS = ("given", "small", "zero", "equal", "spread", "extreme", "nonfinite")
 
-#: Ways to choose the lengths of dimensions. "given": the lengths of the examples. "tied": drawn lengths, where
-#: dimensions whose lengths are equal in the examples keep equal lengths. "free": each length is drawn separately.
+#: Ways to choose the lengths of dimensions. "given": the lengths of the examples. "tied": drawn lengths; dimensions
+#: whose lengths are equal in the examples get equal lengths. "free": each length is drawn separately.
 LENGTHS = ("given", "tied", "free")
 
 ALIASES = ("none", "same", "overlap")
@@ -75,6 +75,7 @@ class Example:
         One value per slot, in the drawn layout.
     layouts : tuple of str
     alias : str
+        "none", "same" or "overlap": whether and how two of the values share memory.
     """
 
     built: Built
@@ -143,7 +144,8 @@ def pool(dtype):
         )
     if dtype.kind == "f":
         info = np.finfo(dtype)
-        # Huge numbers are not included, because their sums and products depend on the order. See `fill`.
+        # Huge numbers are not included, because their sums and products depend on the order of the operands. `fill`
+        # inserts them.
         return [
             0.0,
             -0.0,
@@ -165,7 +167,7 @@ _NONFINITE = (np.nan, np.inf, -np.inf)
 def nonfinite(dtype):
     """Return the non-finite values of a real float dtype. Return an empty list for other dtypes.
 
-    C and NumPy do not define the products of non-finite complex numbers.
+    Complex dtypes have no values here, because C and NumPy do not define the products of non-finite complex numbers.
     """
     return list(_NONFINITE) if np.dtype(dtype).kind == "f" else []
 
@@ -189,7 +191,7 @@ def fill(shape, dtype, kind, example, rng):
         if kind == "given":
             flat = _given(size, dtype, example)
         elif kind == "small":
-            # Integers are often indices or lengths, for which the values of the example are valid.
+            # Integers are often indices or lengths. Draw them from the values of the example, which are valid.
             if example is not None and example.size and example.dtype.kind in "biu" and dtype.kind in "biu":
                 flat = rng.choice(example.reshape(-1), size)
             else:

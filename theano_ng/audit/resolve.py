@@ -121,7 +121,7 @@ def _import_file(path):
 
 
 def _import_module(name):
-    """Import the module that the longest possible part of a dotted name denotes. Return it and the rest of the name."""
+    """Import the module with the longest possible part of a dotted name. Return the module and the rest of the name."""
     if os.getcwd() not in sys.path and "" not in sys.path:
         sys.path.insert(0, os.getcwd())  # in an installed script, sys.path begins with the folder of the script instead
     parts = name.split(".")

@@ -126,7 +126,7 @@ def make_runner(built, kind):
     if not has_c_implementation(op):
         return None
     if reads_raw_float16(built.node) and not (hasattr(op, "native_code") and op.native_code(built.node) is not None):
-        return None  # make_c_thunk refuses these nodes, too, and prints a message
+        return None  # make_c_thunk would refuse these nodes, too, but would print a message
     try:
         return _built(built, "c")
     except (NotImplementedError, MethodNotDefined):

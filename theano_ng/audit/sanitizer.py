@@ -365,7 +365,9 @@ class _Attempt:
         """Return the values of the node's variables. Reject values that need too much memory or that `tied` refuses."""
         try:
             if self.context.target.has_perform:
-                run_or_error(self.context, "py", example, plain=True)  # C code must survive refused values too
+                # Reject values that need too much memory, but not values that `perform` refuses: C code must not access
+                # invalid memory for such values either.
+                run_or_error(self.context, "py", example, plain=True)
             elif not good_together(self.context.case.tied, example.values):
                 raise Reject()
             return example.node_values()

@@ -256,7 +256,7 @@ def _equals(context):
 
 
 def _same_attributes(op, other):
-    """Return True if two Ops have attributes with equal texts. Texts may differ if constructors convert arguments."""
+    """Return True if the attributes of two Ops have equal texts. Texts differ if a constructor converts arguments."""
     return repr(sorted(vars(op).items(), key=str)) == repr(sorted(vars(other).items(), key=str))
 
 

@@ -95,8 +95,8 @@ def _shape_function(built, where):
     Returns
     -------
     (callable, list of int) or None
-        The function takes the values of the node's variables. It returns the shapes of the outputs with these indices.
-        None if infer_shape infers no shape, or raises ShapeError or NotImplementedError.
+        The function takes the values of the node's variables. It returns the shapes of the outputs whose indices are in
+        the list. None if infer_shape infers no shape, or raises ShapeError or NotImplementedError.
     """
     from theano_ng.tensor.exceptions import ShapeError
 
@@ -464,8 +464,8 @@ def _broadcast_unsaid(kind, shape, grown):
     """Return True if shapes differ only because the Op broadcast an undeclared dimension of length 1.
 
     The type of the input does not declare the dimension as broadcastable. NumPy broadcasts such dimensions, and so does
-    a `perform` that uses NumPy. But a gradient knows only the types. Broadcasting must be declared, so such examples
-    are no errors of the gradient."""
+    a `perform` that uses NumPy. But a gradient knows only the types. Broadcasting must be declared, so the gradient is
+    not wrong if its shape differs in such an example."""
     return len(shape) == len(grown) and all(
         n == m or (n == 1 and not one) for n, m, one in zip(shape, grown, kind.broadcastable)
     )
@@ -521,8 +521,8 @@ def _compare_coarse(context, example, gradients, analytic, weights, tolerance, w
         expected = fine(values, [w.astype("float64") for w in weights])
     except Exception:
         return
-    # Use the least precise dtype as the limit: an intermediate value in it may overflow, although the gradient has
-    # another dtype.
+    # The limit is the largest number of the least precise dtype: an intermediate value of this dtype may overflow,
+    # although the gradient has another dtype.
     limit = min(
         [
             float(np.finfo(v.type.dtype).max)
@@ -576,8 +576,8 @@ def _slope(context, built, values, moved, outs, outputs, weights, step=STEP):
     Returns
     -------
     (float, float, float) or None
-        The derivative, the sum of the absolute values of its terms, and its uncertainty. None if the Op is not smooth
-        here, or raises an exception.
+        The derivative, the sum of the absolute values of its terms, and the uncertainty of the derivative. None if the
+        Op is not smooth here, or raises an exception.
     """
     slopes = []
     for t in (step, -step):
@@ -665,7 +665,7 @@ def _second(found, where):
 
 
 def check_rop(context):
-    """Compare R_op with the directional derivative: in a direction of all inputs and in a direction of each input."""
+    """Compare R_op with directional derivatives: for a direction in all inputs and in each single input."""
     op, target = context.op, context.target
     if type(op).R_op is PureOp.R_op and "R_op" not in vars(op):
         return context.skipped("no R_op")
@@ -715,7 +715,7 @@ def check_rop(context):
 
 
 def _rop_functions(built, where):
-    """Return triples (moving variables, outputs with tangents, function that computes these tangents).
+    """Return triples (variables with a direction, outputs with tangents, function that computes these tangents).
 
     Variables and outputs are given by their indices. If R_op gives no tangents, return the reason as a string.
     """
@@ -809,7 +809,7 @@ def _compare_tangents(context, built, values, outputs, directions, moving, outs,
             size, np.abs(right).max(initial=0)
         ) + 5e-14 * level / STEP
         if not smooth.all():
-            continue  # elements may be smooth by coincidence, for instance if the Op sorts its outputs
+            continue  # skip all elements: some may be smooth only by chance, for instance if the Op sorts its outputs
         wrong = ~(np.abs((right + left) / 2 - tangent) <= bound + 1e-3 * np.abs(right - left))
         if wrong.any():
             at = tuple(int(n) for n in np.argwhere(wrong)[0])

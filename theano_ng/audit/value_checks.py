@@ -14,7 +14,7 @@ from theano_ng.gof.op import Op
 from theano_ng.gof.type import Generic
 from theano_ng.tensor.type import TensorType
 
-#: Examples with arrays of more elements are rejected. They occur if an Op uses the value of an input as a length.
+#: Examples with arrays of more elements are rejected. Such arrays occur if an Op uses an input value as a length.
 MAX_ELEMENTS = 1 << 13
 
 # Exceptions which mean that an example needs too much memory.
@@ -395,7 +395,7 @@ def _agree(context, one, other, name1, name2, example, where, error="BadThunkOut
 
 
 def check_c_code(context):
-    """Compare C code with `perform`: values and refusals, on every layout, and in DebugMode."""
+    """Compare C code with `perform`: outputs and refused inputs, on every layout, and in DebugMode."""
     target = context.target
     if not target.has_c:
         return context.skipped("no C code")

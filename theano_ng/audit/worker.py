@@ -304,8 +304,9 @@ class _Loaded:
 def run_example(loaded, packed, set_fill):
     """Run a program on one example in several ways.
 
-    Memory is filled with each of the two bytes of `FILLS`. Then the outputs have preallocated memory of several kinds.
-    Finally, a thunk that has already computed earlier examples runs.
+    Fresh memory is filled with the first byte of `FILLS` in the first run, and with the second byte in the second run.
+    In further runs, the outputs have preallocated memory of several kinds. In the last run, a thunk that has already
+    computed earlier examples is called.
 
     Parameters
     ----------
@@ -358,7 +359,7 @@ def _run_kept(loaded, packed, set_fill):
     try:
         thunk()
     except Exception:
-        pass  # the exceptions of this thunk are not reported
+        pass  # only reports of the sanitizers about this call matter, not its exceptions
 
 
 def _announce(words):

@@ -49,7 +49,7 @@ def decode_with(x, encoding):
 
 
 def reraise(ty, value=None, tb=None):
-    """Raise an exception again, with its traceback."""
+    """Raise an exception of class `ty` again, with the traceback `tb`."""
     if value is None:
         value = ty()
     elif not isinstance(value, BaseException):

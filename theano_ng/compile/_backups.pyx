@@ -60,7 +60,7 @@ cdef Py_ssize_t bytes_in_list(list value) except -1:
     return size
 
 
-# -- The state of NumPy generators. It is copied here, because `get_state` takes 40 us, many times longer than drawing a
+# -- The state of NumPy generators. Copy it directly, because `get_state` takes 40 us, many times longer than drawing a
 # small sample.
 
 
@@ -208,11 +208,12 @@ cdef void bring_back(list cell, value, backup) noexcept:
     """Restore the value that a cell held before the value was changed in place.
 
     The contents of the object itself are restored, because with borrow=True the user may hold a reference to the
-    object. Restoring an object other than an array can allocate memory and may fail. The cell then gets the backup.
+    object. Restoring an object other than an array can allocate memory and may fail. If it fails, the cell gets the
+    backup, unless the object is a generator.
     """
     try:
         if cnp.PyArray_Check(value):
-            # A read-only array has not been changed.
+            # A read-only array has not been changed, so it is not restored.
             if cnp.PyArray_ISWRITEABLE(<cnp.ndarray>value) and not write_back(value, backup):
                 value[...] = backup
         elif type(backup) is GeneratorBackup:

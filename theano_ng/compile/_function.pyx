@@ -46,7 +46,7 @@ cdef enum:
     STATE = 2           # the cell keeps its value, or gets the value of the update
     IMPLICIT = 3        # callers give no value; the cell is treated as for STATE
 
-# The limit of the total size in bytes of `exposed_if_small`. Arrays are not backed up if the total size exceeds it.
+# If the values in the cells `exposed_if_small` have more bytes in total than this, their arrays are not backed up.
 cdef enum:
     EXPOSED_LIMIT = 1048576
 
@@ -433,7 +433,7 @@ cdef class FunctionBase:
         self.set_input(i, value)
 
     cdef int break_aliases(self) except -1:
-        """Copy an argument that shares memory with an input that the graph changes in place."""
+        """Copy one of two inputs if they share memory and the graph changes one of them in place."""
         cdef int i
         cdef PyObject *a
         cdef PyObject *b
@@ -529,7 +529,7 @@ cdef class FunctionBase:
         return 0
 
     cdef void end_guard(self, bint failed) noexcept:
-        """End the guard of a call: restore the state if the call failed, otherwise record its shapes as proven."""
+        """End the guard of a call: restore the state if the call failed, otherwise record the argument shapes."""
         cdef list backups = self.backups
         cdef tuple kept
         self.backups = None
@@ -546,7 +546,7 @@ cdef class FunctionBase:
             self.proven_shapes.add(self.shapes)
             self.last_shapes = self.shapes
         except MemoryError:
-            pass        # the next call then makes the backups again
+            pass        # the shapes are not recorded, so the next call makes the backups again
 
     cdef int run(self, list subset) except -1:
         cdef CLazyLinker vm = self.vm
@@ -642,8 +642,9 @@ cdef class FunctionBase:
         return 0
 
     cdef void finish(self, bint failed) noexcept:
-        """End a call, successful or failed: end the guard, restore the inputs, and leave the gate. This allocates no
-        memory.
+        """End a call, successful or failed: end the guard, restore the inputs, and leave the gate.
+
+        The method allocates no memory.
         """
         if self.backups is not None:
             self.end_guard(failed)

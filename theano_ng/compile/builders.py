@@ -1,4 +1,4 @@
-"""The class `OpFromGraph`: an Op made from a graph. Its derivatives are derivatives of the graph, or are given."""
+"""The class `OpFromGraph`: an Op made from a graph. Its derivatives are derivatives of the graph, or overrides."""
 
 from theano_ng.compile.inner_graph import InnerGraph
 from theano_ng.compile.mode import optdb
@@ -41,8 +41,9 @@ class OpFromGraph(Op):
           not connected to the outputs.
         - a list or tuple of such overrides, one for each input. A callable in the list returns one variable.
     rop_overrides : 'default', OpFromGraph, callable, Variable, None, or list of these
-        The derivative of the R operator. Callables have the arguments ``(inputs, eval_points)``. A list has one entry
-        for each output. None, also as a result of a callable, means that an output has no derivative.
+        The directional derivatives of the outputs, which the R operator returns. Callables have the arguments
+        ``(inputs, eval_points)``. A list has one entry for each output. None, also as a result of a callable, means
+        that an output has no derivative.
     connection_pattern : list of list of bool, optional
         ``connection_pattern[input][output]`` is True if the output has a derivative with respect to the input. By
         default, it is determined from the graph and the overrides.
@@ -55,16 +56,16 @@ class OpFromGraph(Op):
     Raises
     ------
     TypeError
-        If inputs or outputs are not variables, if arguments of `function` are invalid, or if overrides have other
-        types.
+        If inputs or outputs are not variables, if arguments of `function` are invalid, or if an override has none of
+        the types above.
     MissingInputError
-        If the outputs depend on another variable.
+        If the outputs depend on a variable that is neither in `inputs` nor a constant nor a shared variable.
 
     Notes
     -----
     A shared variable with updates (such as the variables of random streams) keeps its value: the graph reads it, but
-    does not update it. The node computes gradients with respect to shared variables itself, so overrides need not
-    return them.
+    does not update it. `L_op` derives the gradients with respect to shared variables from the graph, so overrides need
+    not return these gradients.
 
     Examples
     --------
@@ -204,7 +205,7 @@ class OpFromGraph(Op):
         return self.inner_graph.infer_shape(node.inputs, shapes)
 
     def prepare_node(self, node, storage_map, compute_map, impl):
-        """Compile the graph."""
+        """Compile the inner graph, if it is not compiled yet."""
         self.inner_graph.compiled()
 
     def perform(self, node, inputs, outputs):

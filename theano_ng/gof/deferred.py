@@ -33,7 +33,7 @@ class DeferredCalls:
         self._begun = False
 
     def __call__(self, function):
-        """Schedule a call of `function` in the thread."""
+        """Schedule a call of `function` in the thread. If no thread can be started, call it now."""
         # A signal handler may raise an exception between any two lines. Therefore start the thread before recording it:
         # at worst two threads run.
         self._todo.append(function)

@@ -35,7 +35,7 @@ class DisconnectedType(Type):
             " placeholder."
         )
 
-    # The (misspelled) name under which this method is known.
+    # Theano misspelled the name of this method. Existing code uses the misspelled name.
     fiter_variable = filter_variable
 
     @staticmethod

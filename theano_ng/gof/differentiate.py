@@ -223,15 +223,15 @@ def grad(
         A 0-d variable. None is allowed together with `known_grads`.
     wrt : Variable, or list or tuple of Variable
     consider_constant : list of Variable, optional
-        Expressions that do not propagate gradients.
+        Variables through which gradients are not propagated.
     disconnected_inputs : {'raise', 'warn', 'ignore'}
         The action if the cost does not depend (differentiably) on a variable of `wrt`. 'raise' raises
         DisconnectedInputError. 'warn' uses a gradient of zero and shows a warning. 'ignore' uses a gradient of zero.
     add_names : bool
         Whether to name each gradient ``(d<cost>/d<wrt>)`` if both variables have names.
     known_grads : dict, optional
-        Known gradients of variables (an ordered mapping). They can replace the cost. Together with a cost, they replace
-        the computed gradients of these variables.
+        Variable -> known gradient (an ordered mapping). Without a cost, back-propagation starts from these gradients.
+        With a cost, they replace the computed gradients of these variables.
     return_disconnected : {'zero', 'None', 'Disconnected'}
         The gradient of a disconnected variable: ``wrt[i].zeros_like()``, None, or a variable of DisconnectedType.
     null_gradients : {'raise', 'return'}
@@ -263,8 +263,8 @@ def grad(
     outputs = list(grad_dict) + list(known_grads or ())
     for var, g_var in (known_grads or {}).items():
         _check_known_gradient(var, g_var)
-        # The gradient of an integer variable may be nonzero here, because the Op that computes the variable does not
-        # propagate the gradient.
+        # Do not refuse a nonzero gradient of an integer variable: the Op that computes the variable does not propagate
+        # the gradient.
         grad_dict[var] = g_var
 
     shortcuts: dict[Any, Any] = {}
@@ -835,11 +835,11 @@ def _reads_values(node, j, tangents):
 
 
 def _is_flat(out, wrt, unknown):
-    """Return True if an output for which no Op returned a tangent has a tangent of zero.
+    """Return True if the tangent of an output is zero although no Op returned a tangent for the output.
 
-    This is the case for a computed float that does not depend on Ops without tangents, such as a gradient that turned
-    out to be linear or constant. It is also the case for an integer that is computed from values of `wrt`, but not for
-    a length. A variable that no node computes has no derivative.
+    The tangent of a float that a node computes is zero if the float is not in `unknown`. Gradients of linear functions
+    are examples. The tangent of an integer is zero if the integer is computed from values of `wrt`, not only from
+    shapes. A variable that no node computes has no tangent.
     """
     dtype = getattr(out.type, "dtype", None)
     if out.owner is None or dtype is None:
@@ -876,7 +876,7 @@ def _like(r, tangent):
     try:
         return r.type.filter_variable(tangent)
     except TypeError:
-        # The broadcast patterns differ. Let the R_op of the Op accept this or raise an error.
+        # The broadcast patterns differ. Let the R_op of the Op accept the tangent or raise an error.
         return tangent
 
 

@@ -218,7 +218,7 @@ class FunctionGraph(Drawable, object2):
         r.clients.append(new_client)
 
     def __remove_client__(self, r: Variable, client_to_remove: Client, reason: Any = None) -> None:
-        """Remove a client of `r`, and all nodes whose outputs then have no clients."""
+        """Remove a client of `r`. Also remove all nodes of which no output has a client afterwards."""
         pending = [(r, client_to_remove)]
         while pending:
             r, client = pending.pop()

@@ -19,8 +19,8 @@ class ForkSafeLock:
     ----------
     lock : Lock
     reset : callable
-        A function that is called in the child if the timeout expired. It repairs the data that another thread changed
-        during the fork.
+        A function that is called in the child if the timeout expired. It repairs the data, because another thread may
+        have been changing them when the process forked.
     """
 
     def __init__(self, lock, reset):

@@ -28,7 +28,7 @@ _ANNOTATIONS = ("clients", "fgraph", "deps")
 
 
 class _NoParams:
-    """The params of a node whose Op has no params. A process has one instance."""
+    """The class of `NoParams`, which stands for the params of a node whose Op has none. A process has one instance."""
 
     def __repr__(self) -> str:
         return "NoParams"
@@ -419,7 +419,7 @@ class Variable(Node):
         if inputs not in cache:
             compile_function = (
                 ports.compile_function.function
-            )  # do not call the Port: its stack frame would change the function's default name
+            )  # call the function itself: the stack frame of `Port.__call__` would change the default name
             cache[inputs] = compile_function(list(inputs), self)
         return cache[inputs](*[inputs_to_values[variable] for variable in inputs])
 

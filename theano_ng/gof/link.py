@@ -147,7 +147,7 @@ class Linker:
     _allow_gc: bool | None = True  # None: read config.allow_gc when a function is compiled
     fgraph: FunctionGraph | None = None
     no_recycling: Any
-    calls_back = False  # True if user functions run between nodes. They may raise, so Function backs up state
+    calls_back = False  # True if functions of users run between nodes. As they may raise, `Function` backs up state
 
     @property
     def allow_gc(self) -> bool:
@@ -579,7 +579,7 @@ def native_kernels(order: Iterable[Apply]) -> Iterator[None]:
 
 
 class WrapLinker(Linker):
-    """A linker that runs several linkers side by side.
+    """A linker that runs the programs of several linkers in step, node by node.
 
     For each node, ``wrapper(i, node, *thunks)`` is called with the linkers' thunks. The wrapper decides whether to call
     the thunks. It can examine their cells before and after each step.
@@ -600,7 +600,7 @@ class WrapLinker(Linker):
     calls_back = True
 
     def __copy__(self) -> Self:
-        """Return a copy of the linker. Its linkers are copied, too, because each is bound to its graph."""
+        """Return a copy of the linker. Also copy the linkers in it, because each of them is bound to a graph."""
         return type(self)([copy.copy(linker) for linker in self.linkers], self.wrapper)
 
     def clone(self, allow_gc: Any = undef) -> Self:
@@ -612,11 +612,12 @@ class WrapLinker(Linker):
         return bound
 
     def pre(self, f: Any, inputs: list[Any], order: Sequence[Apply], thunk_groups: Sequence[tuple[Any, ...]]) -> None:
-        """Prepare for a run. It is called at the start of each run, and does nothing by default.
+        """Prepare for a run. The method is called at the start of each run, and does nothing by default.
 
         Parameters
         ----------
         f : WrapLinker
+            This linker.
         inputs : list
             The values in the input cells.
         order : list of Apply

@@ -1,4 +1,4 @@
-"""Error messages of exceptions in a running graph."""
+"""Error messages of exceptions that nodes raise when a function runs."""
 
 import io
 import sys
@@ -141,7 +141,7 @@ def _cells_of(variables, storage_map):
 
 
 def _input_of_wrong_dtype(node, thunk):
-    """Find an input whose value has another dtype than its type.
+    """Find an input variable of a node whose value does not have the dtype of the variable's type.
 
     Return the variable and a description, or None if all dtypes agree.
     """
@@ -198,7 +198,7 @@ def _toposort_index(node):
     try:
         return fgraph.toposort().index(node)
     except Exception:
-        # The graph may be incomplete, or may no longer contain the node. The message does not need the index.
+        # The graph may be incomplete, or may no longer contain the node. The error is then raised without the index.
         return None
 
 

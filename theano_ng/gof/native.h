@@ -44,7 +44,7 @@ typedef struct {
  *
  * and stores the list of parameters as a string, which Python reads: an Op passes the parameters by these names
  * (gof/native_params.py). An array at the end, `n_axes, axes[]`, has any length. NATIVE_TABLE(name, row, rows, params
- * ...) declares a struct that ends in a table `rows` of `n_rows` structs. NATIVE_PARAMS(row, ...) declares their type.
+ * ...) declares a struct that ends in a table `rows` of `n_rows` structs, whose type NATIVE_PARAMS(row, ...) declares.
  *
  * An Op does not pass the lengths `n_...` of arrays and tables; they follow from the arrays and tables. An Op does not
  * pass a parameter `scratch` either. It is the address of memory that belongs to one thunk, is zeroed once, and keeps
@@ -71,7 +71,7 @@ typedef struct {
         return tng_##name(nin, nout, in, out, (const struct name##_params *)params);                             \
     }
 
-/* Declares the parameters and the reader of a native function, which most functions need both. */
+/* Declares the parameters of a native function, and its reader. Most native functions need both declarations. */
 #define NATIVE_FUNCTION(name, ...)    \
     NATIVE_PARAMS(name, __VA_ARGS__); \
     NATIVE_READER(name)

@@ -1,8 +1,8 @@
-"""Native code of Ops: C code that ships with the package, and its use as a thunk or as an ordinary C Op.
+"""Native code of Ops: C code that ships with the package, and its use as a thunk or in a classic C module.
 
-An Op whose C code does not depend on the graph names a compiled function and the function's packed parameters
-(`NativeCode`). The linkers bind the function to cells without compiling anything. The classic C interface
-(`c_code` etc.) is derived from the same record.
+An Op whose C code does not depend on the graph returns a `NativeCode`: the name of a compiled function, and the values
+of the function's parameters. The linkers bind the function to cells without compiling anything. `NativeOp` derives the
+classic C interface (`c_code` etc.) from the same `NativeCode`.
 """
 
 import contextlib
@@ -26,7 +26,8 @@ _registered = {}
 # The name of the parameter that holds the address of a program. Only an interpreter reads this parameter.
 PROGRAM = "program"
 
-# The name of the parameter for the address of a kernel in a row of a table. A row without it needs no kernel.
+# The name of the parameter that holds the address of a kernel in a row of a table. A row without this parameter needs
+# no kernel.
 KERNEL = "kernel"
 
 
@@ -89,10 +90,10 @@ class Kernel(NamedTuple):
 class ForeignKernel:
     """A kernel for a device, which the C compiler does not compile.
 
-    In the parameters of native code, the address of the kernel replaces the kernel, as for a `Kernel`.
+    In the parameters of native code, such a kernel is replaced by its address, like a `Kernel`.
     """
 
-    interpreter = None  # no interpreter can run this code before it is built
+    interpreter = None  # no interpreter can run a program in place of this kernel
     suffix = "txt"
 
     def text(self):
@@ -119,7 +120,9 @@ class ForeignKernel:
 
 
 def obtain_kernels(kernels):
-    """Compile kernels. Interpret them if there is no compiler, or until they are compiled (`config.tiered`).
+    """Return compiled kernels, or interpreted programs for the same computations.
+
+    Programs are used if there is no compiler or, with `config.tiered`, until the kernels are compiled.
 
     Parameters
     ----------
@@ -364,12 +367,14 @@ def make_native_thunk(node, code, inputs, outputs, kernels=None):
 
 
 def register_native_code(op_class, type_class, make):
-    """Register the native code of an Op that does not depend on types, for inputs of one type.
+    """Register the native code that an Op uses if its first input has a Type of the class `type_class`.
+
+    This is for Ops that accept any Type, such as `ViewOp`: the package of the Type provides the native code.
 
     Parameters
     ----------
     op_class, type_class : class
-        The Op, and the Type of its first input.
+        The classes of the Op, and of the Type of its first input.
     make : callable
         ``make(op, node)`` returns a NativeCode, or None if this node has none.
     """
@@ -384,14 +389,15 @@ def registered_native_code(op, node):
             if make is not None:
                 return make(op, node)
         if "perform" in op_class.__dict__ and "c_code" not in op_class.__dict__:
-            return None  # this class overrides perform, so the native code would not match
+            return None  # this class overrides perform, so native code of a base class would compute something else
     return None
 
 
 def equivalent_to_native(c_code):
-    """Mark a `c_code` as equivalent to native code, so that modules of several nodes use it. This is a decorator.
+    """Mark a method `c_code` as equivalent to the native code of its class. This is a decorator.
 
-    Such a `c_code` does not override the native code, and does not read params.
+    Thunks of single nodes still run the native code. Only C++ modules of several nodes use the `c_code`. It does not
+    read params.
     """
     c_code.equivalent_to_native = True
     return c_code
@@ -404,7 +410,7 @@ _prepared = {}  # Apply -> NativeCode, while thunks are made
 def use_prepared_code(codes):
     """Make `native_code_of` return the given code inside the context.
 
-    Generating the code again for each thunk would double the time.
+    Otherwise, the code of each node would be generated twice: for its kernels, and for its thunk.
 
     Parameters
     ----------
@@ -451,7 +457,7 @@ class NativeOp:
     # them.
     native_unchecked: tuple[int, ...] = ()
 
-    # True if a subclass of an Op with native code defines `c_code`. The subclass then uses its `c_code`.
+    # True if a subclass of an Op with native code defines `c_code`. The `c_code` then overrides the native code.
     own_c_code = False
 
     def __init_subclass__(cls, **kwargs):

@@ -8,7 +8,8 @@ packs the values that an Op gives. Thus the offset and the length of each parame
 import operator
 from array import array
 
-# The parameter that the thunk sets: the address of private, zeroed memory of the size that the C code requests.
+# The name of the parameter that the thunk sets: the address of zeroed memory that only this thunk uses. The C code
+# determines the size of the memory.
 SCRATCH = "scratch"
 
 
@@ -31,7 +32,7 @@ class Record:
     offsets : dict
         Name -> number of words in front of it.
     given : dict
-        The names that `pack` requires, as keys.
+        Its keys are the names of the parameters that `pack` requires.
     size : int
         The number of words in front of the array or table at the end.
     row : Record or None
@@ -47,7 +48,7 @@ class Record:
         self.name = name
         self.offsets = {}
         self.tail = self.row = None
-        self._lengths = {}  # field before `n_tail` -> its length, or None for a single word
+        self._lengths = {}  # name of each fixed parameter (`n_...` omitted) -> length of the array, or None for a word
         offset = 0
         for field in text.split(", ") if text else ():
             param, bracket, length = field.partition("[")

@@ -1,7 +1,7 @@
 """Databases of optimizations, which are registered under names and tags, and queries that select optimizations.
 
-Each query of a database builds its optimizer once. The results are cached until the next registration in any database.
-Optimizers hold no state of the functions to which they are applied.
+A database builds the optimizer for a query once, and caches it until the next registration in any database. All
+functions share it, because optimizers hold no state of the functions to which they are applied.
 """
 
 import copy
@@ -16,7 +16,7 @@ from theano_ng.gof.provenance import is_registered_by_package
 from theano_ng.gof.utils import integer_types
 from theano_ng.lazy import lazy_names
 
-# The module `optdb` of Theano 1.0 imports these names, so programs use them as its attributes.
+# The module `optdb` of Theano 1.0 imports `opt`, so existing programs use the attribute `optdb.opt`.
 __getattr__, __dir__, _ = lazy_names(__name__, {"theano_ng.gof": "opt"})
 
 REGISTERS_FOR_CALLERS = True
@@ -55,8 +55,8 @@ def load():
     while _loaders:
         importlib.import_module(_loaders.pop(0)[0])
     if hasattr(gc, "freeze") and gc.get_freeze_count() == 0:
-        # All objects so far are long-lived. freeze and unfreeze move them to the oldest generation without a
-        # collection.
+        # The objects that exist now are long-lived. freeze and unfreeze move them to the oldest generation of the
+        # garbage collector, without a collection.
         gc.freeze()
         gc.unfreeze()
 
@@ -73,7 +73,7 @@ _foreign = False
 def has_foreign_rules():
     """Return True if code outside this package registered optimizations or changed tags.
 
-    Rewriting then depends on more than this package, so its results must not be cached.
+    The result of rewriting then depends on code outside this package, so it must not be cached on disk.
     """
     return _foreign
 
@@ -239,7 +239,7 @@ class DB:
             chosen.intersection_update(self._table.get(tag, ()))
         excluded = set(q.exclude)
         if not config.cxx:
-            # Optimizations with the tag cxx_only introduce Ops that have only C code.
+            # Optimizations with the tag cxx_only introduce Ops that have only C code, which needs a compiler.
             excluded.add("cxx_only")
         for tag in excluded:
             chosen.difference_update(self._table.get(tag, ()))
@@ -490,7 +490,9 @@ class EquilibriumDB(DB):
 
 
 class SequenceDB(DB):
-    """A database of optimizers with positions. A query returns a `SeqOptimizer` that applies them in this order.
+    """A database of optimizers with positions.
+
+    A query returns a `SeqOptimizer` that applies the selected optimizers in the order of their positions.
 
     Parameters
     ----------
@@ -570,7 +572,9 @@ class SequenceDB(DB):
 
 
 class LocalGroupDB(DB):
-    """A database of rules with positions. A query returns one rule: a `LocalOptGroup` of the rules in this order.
+    """A database of rules with positions. A query returns one rule: a `LocalOptGroup` of the selected rules.
+
+    The rules in the group are in the order of their positions.
 
     Parameters
     ----------
@@ -623,8 +627,8 @@ class _WrapperDB(DB):
 
 
 class TopoDB(_WrapperDB):
-    """A database that wraps a database of rules. A query returns a `TopoOptimizer` that applies the wrapped query's
-    result.
+    """A database that wraps a database of rules. A query returns a `TopoOptimizer`, which applies the rule that the
+    wrapped database returns for the query.
 
     Parameters
     ----------
@@ -651,9 +655,7 @@ class TopoDB(_WrapperDB):
 
 
 class ProxyDB(_WrapperDB):
-    """A database that gives another database a second position in a `SequenceDB`.
-
-    It passes queries to the other database.
+    """A database that passes queries to another database, to give it a second position in a `SequenceDB`.
 
     Parameters
     ----------
@@ -661,6 +663,6 @@ class ProxyDB(_WrapperDB):
     """
 
     def _build(self, q):
-        # Return a copy: each query sets the name of its database on the result, and the two databases have different
-        # names.
+        # Return a copy: a query gives the optimizer the name of the database, and the names of the two databases
+        # differ.
         return copy.copy(self.db.query(q))

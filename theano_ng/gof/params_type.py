@@ -44,7 +44,7 @@ class Params(dict):
                 raise TypeError('Params: ParamsType attribute "%s" not in Params args.' % field)
         values = {field: kwargs[field] for field in params_type.fields}
         super().__init__(values)
-        # Instance attributes hide methods, so a field may have the name of a method of dict.
+        # Store the fields as instance attributes. These hide methods, so a field may have the name of a method of dict.
         self.__dict__.update(values, __params_type__=params_type, __signatures__=None)
 
     def __repr__(self):
@@ -415,7 +415,7 @@ class ParamsType(Type):
         return self._collect("c_init_code")
 
     def c_support_code(self):
-        """Return the C code of the struct: its fields, `extract`, which reads a Python object, and its clean-up."""
+        """Return the support code of the fields, and the struct, whose methods read Python objects and clean up."""
         declarations, inits, cleanups, extracts, cases = [], [], [], [], []
         for i, (field, kind) in enumerate(zip(self.fields, self.types)):
             code = self._field_code(field, kind)

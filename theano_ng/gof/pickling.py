@@ -1,10 +1,10 @@
 """Pickling and deep-copying of graphs of any size, without recursion, in linear time and size.
 
-A pickler descends from a variable to its owner, to the owner's inputs and so on. A long chain of nodes exhausts the
-stack. Here, the first object of a graph that a pickler meets is reduced to a call. The arguments of this call (a
-"list") are the object's ancestors in topological order, and the object itself. While the list is written, each node is
-reduced plainly: its inputs were written before, so the pickler descends only one level. When the pickle is loaded, the
-arguments are discarded: the objects are in the unpickler's memo.
+By default, a pickler descends from a variable to its owner, to the owner's inputs and so on, so a long chain of nodes
+exhausts the stack. This module reduces the first object of a graph that a pickler meets to a call. The arguments of the
+call (a "list") are the object's ancestors in topological order, and the object itself. While the list is written, each
+node is reduced plainly: its inputs were written before, so the pickler descends only one level. When the pickle is
+loaded, the arguments are discarded: the objects are in the unpickler's memo.
 
 A pickler that meets many variables of one graph writes such a list for each variable. A list omits the nodes of earlier
 lists: it begins with the record of the nodes that this pickler has written (`_Written`). All lists together are
@@ -239,8 +239,9 @@ def _deepcopy_plain(obj, memo):
 
 
 class Covering:
-    """The nodes of a container. If they are the first item of its pickled state, they are written before the other
-    items.
+    """The nodes of a container, as the first item of its pickled state.
+
+    The pickler then writes the nodes before the other items of the state, and without recursion.
 
     Parameters
     ----------

@@ -22,7 +22,7 @@ class Port:
     filled_by : str
         The module that fills the port.
     does : str
-        A description of the function. It is shown if the function is missing.
+        A description of the function. The error shows it if the port is not filled.
     """
 
     def __init__(self, name, filled_by, does):
@@ -37,7 +37,7 @@ class Port:
         Parameters
         ----------
         function : callable or str
-            The function. ``"module:name"`` is imported at the first call.
+            The function, or its path ``"module:name"``, which is imported at the first call.
 
         Returns
         -------

@@ -10,8 +10,8 @@ needs. A program and a machine therefore suffice to run a graph repeatedly, with
     machine()
     result = program.output_cells[0][0]
 
-``print(program)`` shows the steps. For a step that computes several operations, it shows the loop. The program of a
-function is ``function.fn.program``.
+``print(program)`` shows the steps and, for each step that computes several operations, the program of its loop. The
+program of a function is ``function.fn.program``.
 """
 
 from __future__ import annotations
@@ -114,8 +114,8 @@ class Program(_Parts):
         The updates to make after a complete run. If `need_update_inputs` of a machine is true, the machine's caller
         makes the updates.
     prerequisites : dict
-        Apply -> list of Apply that must run before it, because it overwrites memory that they read. It does not read
-        their outputs.
+        Apply -> list of Apply that must run before it, although it does not read their outputs. It overwrites memory
+        that they read.
     first : tuple of Variable
         Variables that evaluation on demand computes before the outputs, because every run needs them, and because they
         must be computed before state is overwritten.
@@ -168,8 +168,8 @@ class Program(_Parts):
         computed = dict.fromkeys(r for node in self.nodes for r in node.outputs)
         updates = updates_of(self.fgraph, updated_vars or {})
         cleared = set(computed if no_recycling is True else no_recycling)
-        # If the value of an update is also returned, it belongs both to the input and to the caller. It stays in its
-        # cell, but must not become an output buffer.
+        # If the new value of an input is also returned, both the input and the caller hold this value. It stays in the
+        # cell of the output, but must not become an output buffer.
         cleared.update(update.source for update in updates if not update.release)
         return self.with_parts(
             clear_before=tuple([r for r in computed if r in cleared]),
@@ -244,7 +244,7 @@ def last_uses(order: Sequence[Apply], keep: Iterable[Variable]) -> tuple[tuple[V
 
 
 def _listing(program: Program) -> Iterator[str]:
-    """Generate the lines of a program's text."""
+    """Yield the lines that ``print(program)`` shows."""
     names = _names(program)
 
     def several(variables: Iterable[Variable]) -> str:

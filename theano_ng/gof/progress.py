@@ -33,7 +33,7 @@ class Task:
     name = None
     _node = None  # (number, order): the node whose thunk is being made
     _doing = None  # (phase, arguments for the description of the phase), see `text`
-    _ended = None  # None before the first report. False if no line is drawn. Else a lock that is held until the end
+    _ended = None  # None: no report yet. False: no line is drawn. Otherwise a lock that is held until `end`
     _line = None
 
     def __init__(self):
@@ -53,6 +53,7 @@ class Task:
         Parameters
         ----------
         what : str
+            A description of the code in the file, such as "2 loops".
         number, count : int
             The number of this file, and the number of files that are known to be needed.
         """
@@ -155,7 +156,7 @@ class Compiling:
     """
 
     def __init__(self):
-        self._outer = []  # the tasks that were active when these contexts were entered
+        self._outer = []  # for each context that was entered and not left, the task that was active before
 
     def __enter__(self):
         global task
@@ -171,7 +172,7 @@ class Compiling:
             ended.end()
 
     def forget(self):
-        """Discard all tasks. Their code was interrupted, or ran in a thread of another process (before a fork)."""
+        """Discard all tasks: their compilations were interrupted, or belong to threads of the parent process (fork)."""
         global task
         if self._outer:
             ended, task = task, _null_task

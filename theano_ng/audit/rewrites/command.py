@@ -137,7 +137,7 @@ def _judged(rules, arguments, done):
 
     here, elsewhere = range(len(rules)), ()
     if arguments.processes > 1 and hasattr(os, "fork"):
-        # A forked process cannot use a device that its parent opened.
+        # Test rules about devices in this process: a forked process cannot use a device that its parent opened.
         here, elsewhere = ([i for i in here if rules[i].on_devices is on_devices] for on_devices in (True, False))
     if elsewhere:
         with ProcessPoolExecutor(arguments.processes, mp_context=multiprocessing.get_context("fork")) as pool:

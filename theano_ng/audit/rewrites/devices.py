@@ -114,7 +114,7 @@ class DeviceJudge(Judge):
 
     def _try_on_device(self, text, names, example):
         try:
-            value = eval(text, dict(names))  # the text comes from this package
+            value = eval(text, dict(names))  # eval is safe: the text comes from this package
         except Exception:  # an Op refused its inputs: the text has no graph
             return
         outputs = list(value) if isinstance(value, (list, tuple)) else [value]

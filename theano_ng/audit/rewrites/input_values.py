@@ -204,8 +204,9 @@ def _shapes(v, lengths=LENGTHS):
 
 
 def _with_first(natural, lengths):
-    """Return the lengths of an axis. The natural length comes first. A reduced `lengths` may lack the natural length:
-    then leave it out.
+    """Return the lengths to try for an axis, the natural length first.
+
+    If `lengths` is not `LENGTHS`, the natural length is left out unless `lengths` contains it.
     """
     first = (natural,) if lengths == LENGTHS or natural in lengths else ()
     return (*first, *[other for other in lengths if other != natural])
@@ -222,7 +223,7 @@ def _patterns(base):
 
 
 def _filled(v, shape, rng, exact):
-    """Return a value of a variable for one of its `_shapes`."""
+    """Return a value of a variable for one of its `_shapes`. If `exact`, random elements are small integers."""
     if shape is None:
         return _base(v) if not isinstance(v.type, Scalar) else _number(v, rng, exact)
     if scipy.sparse.issparse(shape):

@@ -107,7 +107,7 @@ def build(text, setting=Setting("as it is")):
     space = dict(names())
     space.update((name, variable) for name, variable, _ in setting.given)
     try:
-        value = eval(text, space)  # the text comes from this package or from the docstring of a rule
+        value = eval(text, space)  # eval is safe: the text comes from this package or from the docstring of a rule
     except Exception:  # a setting that is invalid for this text: an Op refused its inputs
         return None
     outputs = [v for v in (value if isinstance(value, (list, tuple)) else [value])]

@@ -25,7 +25,7 @@ except ImportError:  # without these packages nothing is proved
 #: takes about one second. FEWER_STEPS applies to graphs with other inputs.
 STEPS, FEWER_STEPS = 1_000_000, 100_000
 
-#: The maximum number of nodes in both graphs together. sympy does not decide equations of larger graphs.
+#: The maximum number of nodes in both graphs together. sympy is not called for larger graphs.
 MAX_NODES = 24
 
 
@@ -156,7 +156,7 @@ class Bits(_Theory):
         return -x
 
     def IntDiv(self, node, x, y):
-        """Divide by a constant, and round down."""
+        """Return the quotient of `x` and a constant `y`, rounded down."""
         self._check(node.outputs[0].dtype)
         x, y = self._operands(node, (x, y))
         if not z3.is_bv_value(z3.simplify(y)) or z3.simplify(y).as_long() == 0:
@@ -450,7 +450,7 @@ class Reals(_Theory):
         return x**y
 
     def Switch(self, node, c, x, y):
-        """Choose by a constant condition."""
+        """Return the operand that a constant condition selects."""
         self._float(node)
         if not c.is_number:
             raise Unknown("a condition")

@@ -70,7 +70,8 @@ def _of_doubles(function):
     return lambda x: function(x.astype(np.float64)).astype(np.longdouble)
 
 
-#: The largest argument of an exponential function. Computing with the results of larger ones would take too long.
+#: The largest permitted argument of an exponential function. Computing with the results of larger arguments would take
+#: too long.
 _MAX_EXPONENT = 1e30
 
 
@@ -247,7 +248,7 @@ def _reduced(node, inputs):
 
 
 def _multiplied(x, axis, dtype):
-    """Return the `Bounded` product of elements. Its relative error is the sum of the relative errors."""
+    """Return the `Bounded` product of elements. The relative errors and the roundings of the elements add up."""
     eps, least = _unit(dtype)
     value = np.prod(x.value, axis=axis)
     relative = np.where(x.value != 0, x.error / np.abs(x.value), 0)

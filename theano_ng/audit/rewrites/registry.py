@@ -41,7 +41,7 @@ class Registered:
     tags : set of str
         All tags of the rule, from all databases.
     databases : dict
-        Database -> name of the database. The dict is empty for a rule that only has a documented name.
+        Database -> name of the database. The dict is empty for a documented rule that is in no database.
     """
 
     name: str

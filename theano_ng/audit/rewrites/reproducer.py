@@ -30,7 +30,7 @@ def reproducer(rule, instance, values, difference):
         The name of the rule.
     instance : Instance
     values : list or None
-        The values of the inputs. None if the two graphs differ without any values.
+        The values of the inputs. None if the difference does not depend on values, such as a crash of the rule.
     difference : Difference
 
     Returns
@@ -66,7 +66,7 @@ def _describe(difference):
 def _value_expression(value, variable):
     """Return a Python expression for a value.
 
-    A long array, or a value that is not an array, is read from `vocabulary`.
+    For a long array, and for a value that is not an array, the expression looks up the value in `vocabulary`.
     """
     if scipy.sparse.issparse(value):
         return "scipy.sparse.%s_matrix(np.array(%r))" % (value.format, value.toarray().tolist())

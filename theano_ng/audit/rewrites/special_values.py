@@ -147,7 +147,7 @@ def _describe_combinations(names):
 
 
 def combinations(dtypes, rng, most=MAX_COMBINATIONS):
-    """Return all combinations of the candidate values of several variables. If they are too many, thin the candidates.
+    """Return all combinations of the candidate values of several variables, or fewer if there are too many.
 
     Parameters
     ----------

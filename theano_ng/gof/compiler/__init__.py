@@ -132,8 +132,8 @@ def icc_module_compile_str(*args):
 
 
 def __getattr__(name):
-    if name == "import_time":  # the value grows when modules are loaded
+    if name == "import_time":  # read at each access, because the value grows when modules are loaded
         return gxx.import_time
-    if name == "gcc_version_str":  # computing the value calls the compiler
+    if name == "gcc_version_str":  # not computed during the import, because this starts the compiler
         return gcc_version()
     raise AttributeError("module %r has no attribute %r" % (__name__, name))

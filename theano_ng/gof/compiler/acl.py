@@ -1,7 +1,7 @@
 """POSIX access control lists (acl(5)) as Linux stores them.
 
-Such a list names users and groups that may write a file in addition to its owner. In the mode of a file with a list,
-the mask of the list replaces the permissions of the group, so the mode alone does not show who may write.
+Such a list grants permissions on a file to further users and groups. If a file has such a list, the group bits of its
+mode contain the mask of the list instead of the permissions of the group. So the mode does not show who may write.
 """
 
 import errno
@@ -46,7 +46,8 @@ def access_list(where):
 def writers(data):
     """Return the users and groups to which an access control list grants write permission.
 
-    The result contains neither the owner nor the class of all other users: the mode of the file has their permissions.
+    The result contains neither the owner nor the class of all other users: the mode of the file shows whether they may
+    write.
 
     Parameters
     ----------

@@ -1,9 +1,10 @@
 """Compilation of kernels in the background, while functions already run on an interpreter.
 
 `Background.request` starts a separate process (`compile_job`), which finishes its work even if this process ends first.
-A thread of this process waits until `compile_job` has published kernels in the cache. Until then, programs run in place
-of the kernels. The thread then installs each kernel (`StandIn.install`): it writes the address of the kernel into the
-first word of the program, which the interpreter reads when it is called. Nothing else changes.
+A thread of this process waits until `compile_job` has published kernels in the cache. Until then, an interpreter runs
+a program in place of each kernel. The thread then installs each kernel (`StandIn.install`): it writes the address of
+the kernel into the first word of the program. At each call, the interpreter reads this word. If the word is not 0, the
+interpreter calls the kernel. Nothing else changes.
 """
 
 import _thread
@@ -25,14 +26,14 @@ from theano_ng.gof.deferred import run_later
 AVAILABLE = hasattr(os, "posix_spawn") and bool(sys.executable)
 
 _ATTEMPTS = 2  # a compiler that was killed is started again once
-_TIMEOUT = 120.0  # seconds after which the compilation by another process counts as failed
+_TIMEOUT = 120.0  # seconds after which a compiler that is not a child of this process counts as ended
 _SOURCE, _OUTPUT = "SOURCE", "OUTPUT"  # placeholders in commands, until the files have names
 
 
 class Job:
     """Kernels that one process compiles.
 
-    A job uses the flags at the time of its creation, because the kernels' keys depend on the flags.
+    A job uses the compiler flags that were set when the job was created, because the kernels' keys depend on the flags.
 
     Parameters
     ----------
@@ -47,6 +48,7 @@ class Job:
     pid : int or None
         The id of the process. It is None after a fork, because the process is then not a child of this process.
     attempt : int
+        1, or 2 if the process is started again because the first process was killed.
     """
 
     def __init__(self, cache, kernels):
@@ -121,11 +123,11 @@ class Job:
             return time.monotonic() - self.started > _TIMEOUT
         try:
             return os.waitpid(self.pid, os.WNOHANG)[0] != 0
-        except ChildProcessError:  # the program reaps child processes itself, so look for the output file
+        except ChildProcessError:  # other code has reaped the child, which deletes the file `path` before it ends
             return not os.path.exists(self.path)
 
     def clean(self):
-        """Remove the files that a killed process has left."""
+        """Remove the files of this job, which a killed process leaves behind."""
         if self.pid is not None:
             self._remove_files()
 
@@ -175,7 +177,7 @@ class Background:
         self._lock = Lock()  # implemented in C: it is released even if a signal handler raises an exception
 
     def request(self, kernels):
-        """Start to compile kernels. They replace programs as soon as they are compiled.
+        """Start to compile kernels. Each kernel replaces its programs as soon as it is compiled.
 
         Parameters
         ----------
@@ -224,7 +226,10 @@ class Background:
             return bool(self._jobs or self._queue)
 
     def _begin(self):
-        """Start compilers, after the first result has been computed."""
+        """Start the processes of queued jobs, and the thread that waits for them.
+
+        `run_later` calls this method after a function has returned its first result. `wait` calls it at once.
+        """
         with self._lock:
             self._start()
             self._start_watcher()
@@ -266,7 +271,7 @@ class Background:
                 _thread.start_new_thread(self._watch, ())
             except BaseException as failure:
                 self._watched = False
-                if not isinstance(failure, RuntimeError):  # RuntimeError: the interpreter is about to end
+                if not isinstance(failure, RuntimeError):  # RuntimeError: Python is shutting down
                     raise
 
     def _watch(self):
@@ -275,7 +280,7 @@ class Background:
             time.sleep(pause)
             try:
                 pause = self._poll(pause)
-            except MemoryError:  # there may be memory at the next attempt
+            except MemoryError:  # poll again after a pause: there may be more memory then
                 pass
 
     def _poll(self, pause):
@@ -330,7 +335,7 @@ class Background:
         return True
 
     def _install_all(self, job):
-        """Replace programs by the kernels that are in the cache.
+        """Replace programs by those kernels of a job that are in the cache.
 
         Return True if all kernels of the job are installed.
         """

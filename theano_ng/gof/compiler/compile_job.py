@@ -1,8 +1,8 @@
 """A program that compiles a unit of kernels and publishes it in the cache, even if the process that started it ends.
 
 The command line is ``python compile_job.py JOB``, where JOB is a JSON file that `background` wrote. The program
-imports no module of the package, because the start of the interpreter already takes half of the time. It publishes the
-same files as `kernelcache`. After a failure, it leaves the file JOB.failed next to the job.
+imports no module of the package, because this would take more time: the start of Python alone already takes half of the
+program's time. It publishes the same files as `kernelcache`. If it fails, it writes the file JOB.failed.
 """
 
 import json
@@ -75,7 +75,7 @@ def main(path):
     said, lock = job["stem"] + ".txt", None
     try:
         if fcntl is not None:
-            # If another process is compiling this unit, wait for the lock. Then the links to the unit exist.
+            # If another process is compiling this unit, wait for its lock. The unit is then published.
             lock = os.open(job["lock"], os.O_RDWR | os.O_CREAT, 0o600)
             fcntl.flock(lock, fcntl.LOCK_EX)
         if compiled_meanwhile(job, since):

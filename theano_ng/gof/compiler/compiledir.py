@@ -11,7 +11,7 @@ from theano_ng.gof.compiler.modulecache import _is_module_hash, _rmtree, get_mod
 
 string_types = (str,)
 
-#: The subdirectory of the compile directory for code that an audit compiled under the sanitizers.
+#: The subdirectory of the compile directory for code that ``theano_ng-audit`` compiled with sanitizers.
 SANITIZED = "sanitizer"
 
 # This pattern matches the names that the cache gives to files and directories in a compile directory.
@@ -105,7 +105,7 @@ def print_compiledir_content():
 def _print_untrusted():
     """Print the untrusted files in `config.compiledir` and untrusted directories above it, if there are any.
 
-    Other users could have written them. Code is not loaded from them.
+    Code is not loaded from these files and directories, because other users may have written to them.
     """
     found = trust.untrusted_content(config.compiledir)
     if found:
@@ -120,7 +120,7 @@ def _print_untrusted():
 
 
 def clear():
-    """Delete all compiled modules, kernels and headers, including the code that audits compiled."""
+    """Delete all compiled modules, kernels and headers, and the code that ``theano_ng-audit`` compiled."""
     get_module_cache(config.compiledir).clear(unversioned_min_age=-1, clear_base_files=True, delete_if_problem=True)
     _remove(os.path.join(trust.directory(config.compiledir), SANITIZED))
 

@@ -10,17 +10,17 @@ __all__ = ["PY3", "compile_cutils", "config", "run_cthunk"]
 
 
 def run_cthunk(cthunk):
-    """Run a compiled module's struct.
+    """Run the thunk of a compiled module.
 
     Parameters
     ----------
     cthunk : PyCapsule
-        The result of ``instantiate`` of a compiled module.
+        The thunk, as the function ``instantiate`` of a compiled module returned it.
 
     Returns
     -------
     int
-        0, or the failure code. In the latter case, the exception is in the thunk's error storage.
+        0 on success, otherwise the failure code. After a failure, the thunk's error storage contains the exception.
     """
     import ctypes
 

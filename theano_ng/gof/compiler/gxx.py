@@ -161,8 +161,8 @@ class GCC_compiler(Compiler):
         def command():
             dropped = set(toolchain.dropped)
             common = [flag for flag in common_arguments(preargs, hide_symbols) if flag not in dropped]
-            # Leave out an Op's macros, on which the prologue does not depend. If it did, the compiler would detect this
-            # and read the header instead.
+            # Leave out an Op's macros, because the prologue does not depend on them. If a macro changed the prologue,
+            # the compiler would detect this, and read the header instead of the precompiled file.
             prologue = precompiled_prologue(
                 toolchain, [flag for flag in common if not flag.startswith(("-D", "-U", "-I", "-L", "-W"))]
             )
@@ -173,7 +173,7 @@ class GCC_compiler(Compiler):
             parts += ["-I" + folder for folder in folders]
             parts += ["-o", output, source]
             parts += ["-L" + folder for folder in lib_dirs] + ["-l" + name for name in libs]
-            if sys.platform != "win32":  # a linked library must also be found when the module is loaded
+            if sys.platform != "win32":  # so that the dynamic linker finds the libraries when it loads the module
                 parts += ["-Wl,-rpath," + folder for folder in lib_dirs]
             if sys.platform == "darwin":
                 parts += ["-undefined", "dynamic_lookup"]
@@ -198,7 +198,7 @@ def common_arguments(preargs, hide_symbols=True):
     """Return the arguments that the precompiled prologue and a module have in common."""
     arguments = list(preargs)
     if not any(arg.startswith("-std=") for arg in arguments):
-        arguments.append("-std=gnu++14")  # with later standards, compiling <cmath> and so every module takes longer
+        arguments.append("-std=gnu++14")  # every module includes <cmath>, which takes longer with later standards
     arguments.append("-fPIC")
     if hide_symbols:
         arguments.append("-fvisibility=hidden")
@@ -206,7 +206,7 @@ def common_arguments(preargs, hide_symbols=True):
         # Classic C code jumps over initializations and mixes pointer types, which newer C++ compilers refuse.
         arguments.append("-fpermissive")
     else:
-        arguments.append("-fbracket-depth=100000")  # one level for each variable and node
+        arguments.append("-fbracket-depth=100000")  # a module has one nested block for each variable and node
     if not config.cmodule.compilation_warning:
         arguments.append("-w")
     return arguments
@@ -287,7 +287,7 @@ def precompiled_prologue(toolchain, arguments):
                 temporary,
             ]
         )
-        if status != 0:  # the module's own compilation shows the error
+        if status != 0:  # the compilation of the module, which follows, reports the error
             return None
         trust.publish(temporary, header)
         return folder

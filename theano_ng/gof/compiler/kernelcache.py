@@ -85,13 +85,14 @@ class KernelCache:
         self.shared = self.directory = trust.directory(directory)
         self._addresses = {}  # address of each loaded kernel by its key
         self._units = set()  # paths of the loaded units
-        self._bases = {}  # hash states of the common beginning of keys, by language and flags
+        self._bases = {}  # (compiler, command, head of the source) -> hash state after these, for keys that share them
         self._swept = False
 
     def load(self, kernels):
         """Return the addresses of kernels.
 
-        Compile kernels that are not in the cache. Kernels of one kind are compiled by one compiler process.
+        Compile kernels that are not in the cache. One compiler process compiles all kernels of the same language,
+        headers, arguments and libraries (`units`).
 
         Parameters
         ----------
@@ -171,7 +172,7 @@ class KernelCache:
         return False
 
     def _load_unit(self, directory, unit, keys):
-        """Check a unit's content against its name and load kernels from it."""
+        """Check a unit's content against its name, and load kernels from the unit. Return True on success."""
         path = os.path.join(directory, unit)
         known = path in self._units  # the unit is already loaded, so its file is not read again
         if not known:
@@ -196,7 +197,7 @@ class KernelCache:
     # Compiling
 
     def _build(self, group, toolchain):
-        """Compile missing kernels of one kind, publish them and load them."""
+        """Compile missing kernels of one group of `units`, publish them and load them."""
         try:
             try:
                 self._compile(group, toolchain)
@@ -216,7 +217,7 @@ class KernelCache:
                 self._build({key: kernel}, toolchain)
 
     def give_up(self, error):
-        """Compile in a private directory from now on. Show a warning with the reason."""
+        """Use a private directory for compilations from now on. Show a warning with the reason `error`."""
         if not run_later.ending:
             self.directory = os.path.join(trust.private_directory(), "kernels-%d" % id(self))
         warn_once(
@@ -398,7 +399,7 @@ def _head(*parts):
 
 
 def unit_command(kernel, toolchain, source_path, output_path):
-    """Return the command line that compiles a unit of this kind of kernel."""
+    """Return the command line that compiles a unit of kernels with the language and arguments of `kernel`."""
     cplusplus = kernel.language == "c++"
     compiler = toolchain.cxx if cplusplus else toolchain.cc
     command = [
@@ -412,7 +413,7 @@ def unit_command(kernel, toolchain, source_path, output_path):
         command.append("-w")
     command += kernel.compile_args
     command += toolchain.user_flags()
-    # A C kernel needs no start-up files and standard libraries. Without them, linking takes half the time.
+    # A C kernel needs neither start-up files nor standard libraries. Without these, linking takes half the time.
     bare = not (cplusplus or kernel.libraries or kernel.compile_args) and "gcc" in os.path.basename(compiler)
     if bare:
         command.append("-nostdlib")
@@ -425,10 +426,11 @@ def unit_command(kernel, toolchain, source_path, output_path):
 
 
 class UnitLock:
-    """A lock that gives the right to compile a unit. `waited` is True if another process or thread had the lock before.
+    """A lock that a process holds while it compiles a unit.
 
-    It is an flock lock, which is released when its holder ends, for any reason. If the lock cannot be created or is not
-    acquired in time, the holder continues without it.
+    `waited` is True if another process or thread held the lock when this lock was requested. This is an flock lock:
+    the system releases the lock when its process ends, for any reason. If the lock cannot be created or is not
+    acquired in time, the caller continues without it.
     """
 
     def __init__(self, path):

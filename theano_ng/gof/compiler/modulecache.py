@@ -69,8 +69,8 @@ class KeyData:
         ----------
         entry_from_key : dict
         do_manual_check : bool
-            Whether to also remove all other keys with the entry of this module. Such keys do not equal copies of
-            themselves.
+            Whether to search the dict for other keys of this module, and to remove them. A key that does not equal
+            copies of itself is found only in this way.
         """
         for key in self.keys:
             entry_from_key.pop(key, None)
@@ -235,7 +235,7 @@ class ModuleCache:
         Returns
         -------
         list of str
-            The files of the modules that are too old.
+            The files of the old modules.
         """
         age_thresh_use = config.cmodule.age_thresh_use if age_thresh_use is None else age_thresh_use
         now, too_old = time.time(), []
@@ -275,7 +275,8 @@ class ModuleCache:
     def check_key(self, key, key_pkl):
         """Check that a key equals a copy of itself.
 
-        Otherwise an Op lacks a proper `__eq__`, and the module would not be found again. Show a warning then.
+        If it does not, show a warning: an Op or a type in the key lacks a proper `__eq__` or `__hash__`, so the module
+        can be found only by its source code.
 
         Parameters
         ----------
@@ -382,7 +383,7 @@ class ModuleCache:
             return self._compile(self.private_location(name), name, source, lnk)
 
     def private_location(self, name=None):
-        """Return a directory of this process for a module that is not kept."""
+        """Return a directory of this process for a module that is deleted when the process ends."""
         folder = os.path.join(trust.private_directory(), name or "module-" + os.urandom(6).hex())
         return trust.make_directory(folder)
 
@@ -473,7 +474,7 @@ class ModuleCache:
     @staticmethod
     def _compile_file(folder, name, source, lnk, final_location=None):
         compile_str = lnk.c_compiler().compile_str
-        # The `compile_str` of an Op's own compiler may accept only the documented arguments.
+        # `final_location` is not a documented argument, so the `compile_str` of an Op's own compiler may refuse it.
         more = {"final_location": final_location} if compile_str is GCC_compiler.compile_str else {}
         what, begun = ", ".join(dict.fromkeys(str(node.op) for node in lnk.node_order)), time.perf_counter()
         progress.task.calling_compiler(what)
@@ -505,14 +506,14 @@ class ModuleCache:
     # Cleaning
 
     def clear(self, unversioned_min_age=None, clear_base_files=False, delete_if_problem=False):
-        """Delete all modules, kernels and precompiled headers.
+        """Delete all modules and kernels.
 
         Parameters
         ----------
         unversioned_min_age : float, optional
             See `clear_unversioned`.
         clear_base_files : bool
-            Whether to call `clear_base_files`, too.
+            Whether to call the method `clear_base_files`, too. It deletes the precompiled headers.
         delete_if_problem : bool
             Whether to delete also entries that cannot be read.
         """

@@ -1,7 +1,7 @@
-"""Programs that run in place of kernels, and the replacement of a program by its kernel.
+"""Programs that an interpreter runs in place of kernels, and the replacement of a program by its kernel.
 
 Kernels with different C source can have the same program: for example, a loop over scalars and a loop over vectors. So
-a program itself is never replaced. It is copied for each kernel. The copy, a `StandIn`, contains the key of that
+a program is copied for each kernel, and only the copy is replaced. The copy, a `StandIn`, contains the key of its
 kernel: the digest of the source and the command that are passed to the compiler (`KernelCache.key`). Only a compiled
 function whose name contains this key can replace the copy.
 """
@@ -13,17 +13,17 @@ from theano_ng.gof.compiler.kernelcache import LoadedKernel, symbol_of
 
 
 class Interpretation(NamedTuple):
-    """A program of an interpreter. Its results have the same bits as the results of the compiled kernel, except for
-    NaN.
+    """A program that an interpreter can run instead of a compiled kernel.
 
-    Only copies are run, each in a `StandIn`.
+    Its results have the same bits as the results of the kernel, except for NaN. The program itself is never run: each
+    `StandIn` runs a copy.
 
     Attributes
     ----------
     address : int
         The address of the interpreter, a C function.
     words : ndarray of int64
-        The words of the program. The first word is 0.
+        The words of the program. The first word is 0: in a copy, the address of a compiled kernel replaces it.
     keeps : object
         The owner of the memory to which the words point.
     """
@@ -108,7 +108,8 @@ class StandIn:
         _native.store_word(self.program, address)
 
 
-_stand_ins = {}  # (digest, id of the interpretation, which the StandIn keeps alive) -> StandIn
+# (digest, id(interpretation)) -> StandIn. The StandIn keeps the interpretation alive, so the id stays unique.
+_stand_ins = {}
 
 
 def stand_in(interpretation, digest=None):

@@ -1,9 +1,9 @@
 """The machine's C and C++ compilers: their paths, the flags that they support, and functions to run them.
 
-No compiler is started to get information about it. A toolchain is identified by the path, the size and the modification
-time of its compiler, and by the system's description of the processor. The compiler is assumed to support the usual
-flags. Only after the first failed compilation is the compiler asked which flags it supports (`Toolchain.probe`). The
-answer is stored in the compile directory.
+A toolchain is identified without running its compiler: by the path, the size and the modification time of the compiler,
+and by the system's description of the processor. The compiler is assumed to support all `KERNEL_FLAGS`. Only after the
+first failed compilation does `Toolchain.probe` test which of these flags the compiler supports. The result is stored in
+the compile directory.
 """
 
 import functools
@@ -19,8 +19,8 @@ from theano_ng.gof.codegen.modulecode import locate, locate_file
 
 # -fno-builtin: gcc would replace the sine and cosine of one number by a call of sincos, which it cannot vectorize.
 # -fno-tree-sink: gcc would move operands of one side of `? :` into a branch, and a loop with calls in branches is not
-# vectorized. -ffp-contract: `scalar.contraction` decides which products are rounded together with a sum, so that
-# kernels round as native/elementwise/blocks does.
+# vectorized. -ffp-contract=off: `scalar.contraction`, not gcc, decides which products are rounded together with a sum.
+# Kernels therefore round as native/elementwise/blocks does.
 KERNEL_FLAGS = (
     "-O3",
     "-march=native",
@@ -334,7 +334,7 @@ class Toolchain:
             return False
         self.probed = True
         dropped = tuple(flag for flag in KERNEL_FLAGS if not self._accepts(flag))
-        if not dropped or len(dropped) == len(KERNEL_FLAGS):  # all were refused: the compiler compiles nothing
+        if not dropped or len(dropped) == len(KERNEL_FLAGS):  # none or all were refused: the flags are not the cause
             return False
         self.dropped = dropped
         memory = self._flags_path(directory)

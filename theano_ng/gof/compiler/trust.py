@@ -5,15 +5,15 @@ are the rules of sshd for its files (`StrictModes`). They apply from the root of
 
 - The owner is this user, or root.
 - No other user can write. Write permission of the group fails this rule, unless the group has the number and the name
-  of the owner and no other members, as on systems with umask 002. An access control list (`acl`) may also permit other
-  users to write.
+  of the owner and no other members, as on systems with umask 002. An access control list (`acl`) that permits other
+  users to write also fails this rule.
 - A directory on the path may be writable by all if its sticky bit is set, as in /tmp: other users cannot replace this
   user's files in it.
 - Symbolic links on the path are followed if they belong to this user or root. The rules apply to the directories above
   a link, and to its target. A file in the cache must not be a symbolic link.
 
-A file is checked after it was opened. A file that the system loads by its name is checked before it is loaded. It
-cannot be exchanged meanwhile, because the directories above it passed the check. If a directory fails, a directory for
+A file is checked after it was opened. A file that the system loads by its name is checked before the system loads it.
+No other user can exchange it in between, because the directories above passed the check. If a directory fails, one for
 this user alone replaces it (`directory`), and a warning names the owner. A file that fails is handled as a missing
 file. Nothing is checked on Windows, which stores permissions in another way.
 """
@@ -69,7 +69,7 @@ def problem(status, where, crossed=False):
     where : str or int
         The path or a descriptor, from which the access control list is read.
     crossed : bool
-        Whether it is a directory on the path to another file or directory.
+        Whether `where` is a directory on the path to the requested file or directory.
 
     Returns
     -------
@@ -86,7 +86,7 @@ def problem(status, where, crossed=False):
         return None
     others = ""
     if mode & OTHERS_WRITE == stat.S_IWGRP:
-        # In the mode of a file with an access control list, these bits are the mask of the list.
+        # The group bits may be the mask of an access control list, so the list decides who can write.
         group_writes, others = _permitted(where)
         if not others and not (group_writes and not _is_own_group(status)):
             return None
@@ -160,7 +160,7 @@ def first_problem(path):
         reason = problem(os.lstat(place), place, crossed=bool(todo))
         while todo and not reason:
             part = todo.pop()
-            if part == "..":  # from the target of a link; `place` itself contains no links
+            if part == "..":  # from the target of a link; `dirname` is correct, because `place` contains no links
                 place = os.path.dirname(place)
                 continue
             above, place = place, os.path.join(place, part)
@@ -303,7 +303,7 @@ def private_directory():
     Raises
     ------
     Untrusted
-        If other users can replace files in the directories for temporary files and for the user's caches.
+        If other users can replace files both in the directory for temporary files and in the user's cache directory.
     """
     global _private
     if _private is None or _private[0] != os.getpid():
@@ -324,7 +324,7 @@ def private_directory():
 
         def remove():
             if os.getpid() == owner and not config.nocleanup:  # a forked child must not remove it
-                run_later.forget()  # the remaining work would write to this directory
+                run_later.forget()  # the scheduled calls would write to the deleted directory
                 shutil.rmtree(path, ignore_errors=True)
 
         atexit.register(remove)
@@ -408,9 +408,9 @@ def _refuse(path, reason, place=None):
 
 
 def is_trusted(path):
-    """Return True if a file or directory in a trusted directory exists and can be used by its name.
+    """Return True if a file or directory in a trusted directory exists and is trusted. Warn if it is not trusted.
 
-    Warn if it is not trusted.
+    Other code can then open it by its name, because no other user can exchange it.
 
     Parameters
     ----------

@@ -23,8 +23,8 @@ def fails_on_values(node):
 def takes_memory(node):
     """Return True if computing a node allocates memory, given that the arguments of the function are contiguous.
 
-    The method `takes_memory` of the Op decides, in the same way as in `fails_on_values`. An Op that overwrites its
-    input allocates nothing if it copies no other input.
+    The method `takes_memory` of the Op decides. An inherited method counts only for the Ops of this package. An Op that
+    overwrites its input allocates nothing if it copies no other input.
 
     Parameters
     ----------

@@ -154,7 +154,7 @@ class DestroyHandler(toolbox.Bookkeeper):
         return {"fgraph": self.fgraph, "do_imports_on_attach": self.do_imports_on_attach, "algo": self.algo}
 
     def on_attach(self, fgraph):
-        """Add the methods to the graph, and process its nodes.
+        """Add `destroyers`, `has_destroyers` and `destroy_handler` to the graph, and process its nodes.
 
         Raises
         ------
@@ -179,7 +179,7 @@ class DestroyHandler(toolbox.Bookkeeper):
         fgraph.has_destroyers = partial(self.has_destroyers, fgraph)
 
     def unpickle(self, fgraph):
-        """Add the methods to the graph, and process its nodes."""
+        """Add `destroyers` and `has_destroyers` to an unpickled graph, and process its nodes."""
         self.fgraph = fgraph
         self._reset()
         self._publish(fgraph)
@@ -237,7 +237,7 @@ class DestroyHandler(toolbox.Bookkeeper):
                 self.fast_destroy(app, reason)
 
     def on_prune(self, fgraph, app, reason):
-        """Remove a node that left the graph from all tables. Raise ProtocolError if it was never imported."""
+        """Delete from all tables a node that left the graph. Raise ProtocolError if the node was never imported."""
         if app not in self.apps:
             raise ProtocolError("prune of %s, which was not imported" % app)
         del self.apps[app]
@@ -283,7 +283,7 @@ class DestroyHandler(toolbox.Bookkeeper):
             )
         viewed = app.inputs[places[0]]
         self.aliases.add_view(app.outputs[o], viewed)
-        # The class of the viewed variable now includes the class of the view.
+        # The class of the viewed variable now includes the class of the view, so `validate` has to check it again.
         self._touched_classes[viewed] = None
 
     def _add_destroyer(self, app, i):
@@ -358,7 +358,8 @@ class DestroyHandler(toolbox.Bookkeeper):
             order = self._order
             order.add_edges([(u, v) for u, v in edges if u in order and v in order])
         except (InconsistencyError, CycleError):
-            # During a replacement the graph may be invalid.
+            # During a replacement, the graph may be invalid. Keep the touched nodes for `validate`, and try again only
+            # when their number has doubled.
             self._patience = 2 * (len(self._touched_apps) + len(self._touched_classes))
         else:
             self._forget_touched()
@@ -369,7 +370,7 @@ class DestroyHandler(toolbox.Bookkeeper):
         self._patience = _PATIENCE
 
     def _edges_of_touched_apps(self):
-        """Insert each touched node into the order. Return the edges that the order may contradict."""
+        """Insert each touched node into the order. Return the edges of these nodes, which the order may contradict."""
         order = self._order
         destroyers_of = self._constraints.destroyers_of if self.destroyers else None
         edges = []
@@ -386,7 +387,7 @@ class DestroyHandler(toolbox.Bookkeeper):
     def _check_touched_classes(self):
         """Check the changed classes, and the classes of destroyers with changed inputs.
 
-        Return the resulting constraints.
+        Return the constraints of the destroyers of these classes: pairs (node, node that has to come after it).
         """
         aliases = self.aliases
         roots = dict.fromkeys([aliases.root(r) for r in self._touched_classes])

@@ -118,7 +118,7 @@ class _Guard:
 
 
 def _common(a, b):
-    """Return the innermost guard that the chains of guards from `a` and `b` outward have in common, or None."""
+    """Return the innermost guard that encloses both `a` and `b` (or is one of them), or None if there is none."""
     while a is not b:
         if a is None or b is None:
             return None
@@ -147,7 +147,7 @@ def _guards(nodes, branch_sizes, outputs):
 
 
 def _below(guard, top):
-    """Return `guard` and its outer guards, as far as they are inside `top`, outermost first."""
+    """Return those of `guard` and its outer guards that are inside `top`, outermost first."""
     links = []
     while guard is not top:
         links.append(guard)
@@ -158,9 +158,10 @@ def _below(guard, top):
 def lazy_prerequisites(nodes, thunks, orderings, outputs):
     """Return prerequisites of nodes, chosen so that little is computed for branches that are not taken.
 
-    If a node and its prerequisite are in different branches of one conditional, a run needs only one of them, and the
-    prerequisite is removed. Suppose that only one branch of a conditional needs the prerequisite. If the conditional
-    comes before the node, it becomes the prerequisite instead, and computes the nodes that the taken branch needs.
+    If a node and its prerequisite are in different branches of one conditional, a run needs only one of the two nodes,
+    so the node does not get this prerequisite. If only one branch of a conditional needs the prerequisite, and the
+    conditional comes before the node, the conditional becomes the prerequisite instead. It computes the nodes that the
+    taken branch needs.
 
     Parameters
     ----------
@@ -210,7 +211,8 @@ def lazy_prerequisites(nodes, thunks, orderings, outputs):
                 kept[other] = None
                 leaky.update(theirs)
     while True:
-        # The prerequisite of a refused entry is kept. This makes branches leaky, so further entries may be refused.
+        # Keep the prerequisites of nodes in leaky branches. This makes the branches of these prerequisites leaky, so
+        # further prerequisites may have to be kept.
         refused = [entry for entry in droppable if entry[2] in leaky]
         if not refused:
             break

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 
 class CallSignature:
-    """The attribute ``__signature__`` of Ops. Editors and `help` read from it which arguments a call accepts.
+    """The descriptor of the attribute ``__signature__``, from which editors and `help` learn the arguments of a call.
 
-    An Op class has the signature of its constructor.
+    For an instance of an Op, this is the signature of `make_node`. For an Op class, it is that of the constructor.
     """
 
     def __get__(self, op: PureOp | None, cls: type[PureOp]) -> inspect.Signature:
@@ -137,17 +137,17 @@ class PureOp:
         """Return True if computing a node can raise an error for some values, although other values of the same shapes
         do not.
 
-        By default, return True, because nothing is known. A function whose state is overwritten in place uses the
-        result to order its nodes, and saves the state where necessary. A subclass in another package has to define the
-        method again, because its computation may differ.
+        By default, return True, because nothing is known. If nodes overwrite a function's state in place, the result
+        influences the order of the nodes, and whether the function saves the state first. A subclass in another package
+        has to define the method again, because its computation may differ.
         """
         return True
 
     def takes_memory(self, node: Apply) -> bool:
         """Return True if computing a node allocates memory when the function's arguments are contiguous.
 
-        An allocation can fail. By default, return True. The result is used in the same way as the result of
-        `fails_on_values`, but only for native code of this package's Ops.
+        An allocation can fail, so the result is used in the same way as the result of `fails_on_values`. By default,
+        return True.
         """
         return True
 
@@ -176,7 +176,7 @@ class PureOp:
         ----------
         inputs : list of Variable
         eval_points : list of Variable or None
-            None for an input that does not depend on the variables with respect to which the graph is differentiated.
+            The tangents of the inputs. None for an input that does not depend on the variables of differentiation.
 
         Returns
         -------
@@ -295,7 +295,7 @@ class Op(object2, PureOp, CLinkerOp):
         perform: Callable[..., Any]
 
         def first_call(*args: Any) -> Any:
-            # Check the dtypes only in this call: later calls reach the implementation directly.
+            # Check the dtypes only in the first call. Later calls of the thunk call `implementation` directly.
             nonlocal perform
             result = implementation(*args)
             perform = implementation
@@ -401,7 +401,7 @@ class Op(object2, PureOp, CLinkerOp):
     def get_params(self, node: Apply) -> Any:
         """Return the params of a node.
 
-        By default, if `params_type` is a ParamsType, return the attributes of the Op that its fields name.
+        By default, if `params_type` is a ParamsType, each field has the value of the Op's attribute of the same name.
         """
         params_type = getattr(self, "params_type", None)
         if params_type is not None and hasattr(params_type, "fields"):

@@ -93,7 +93,7 @@ class COp(Op):
 
     section_re = r"(?m)^#section ([a-zA-Z0-9_]+)$"
     backward_re = r"(?m)^THEANO_(APPLY|SUPPORT)_CODE_SECTION$"
-    # The sections that become methods. Subclasses add sections.
+    # The tags of the sections, each of which becomes a method ``c_<tag>``. Subclasses add tags.
     SECTIONS = {
         "init_code",
         "init_code_apply",
@@ -110,7 +110,7 @@ class COp(Op):
 
     @classmethod
     def get_path(cls, f: str) -> str:
-        """Return the absolute path for a path relative to the file of the class.
+        """Return the absolute path of a C file. A relative path starts at the directory of the class's Python file.
 
         Parameters
         ----------
@@ -286,7 +286,7 @@ class COp(Op):
     def _params_c_type(self) -> str | None:
         """Return the value of ``PARAMS_TYPE``. Return None if the Op has no params.
 
-        The params are a pointer to this type. For Scalar and enum types, they are a value of this type.
+        The C code gets the params as a pointer to this type. For Scalar and enum types, it gets a value of this type.
         """
         kind = getattr(self, "params_type", None)
         if kind is None:
