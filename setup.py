@@ -52,8 +52,8 @@ def cython_extensions():
                     made.define_macros += HAS_MVEC_MACRO
                 if path == GPUARRAY:
                     made.sources += device_sources()
-                    # The expensive work runs on the device. With full optimization, these wrappers take half a minute
-                    # to compile.
+                    # -O1 is enough, because the device does the expensive work. With full optimization, these wrappers
+                    # take half a minute to compile.
                     made.extra_compile_args.append("-O1")
                 yield made
 
@@ -169,7 +169,7 @@ def included_files(extension):
     notices their changes.
     """
     folders = tuple(folder for folder in extension.include_dirs if not os.path.isabs(folder))
-    # The compiler argument -include includes OLD_SYMBOLS, so no source file names this header.
+    # The compiler argument -include includes OLD_SYMBOLS. No source file names this header, so add it here.
     found, todo = set(), [*extension.sources, *([OLD_SYMBOLS] if OLD_SYMBOLS in extension.extra_compile_args else [])]
     while todo:
         path = todo.pop()

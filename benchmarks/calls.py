@@ -85,8 +85,8 @@ def main():
         plain, trusting, filled = (theano.function([variable], output) for _ in range(3))
         np.testing.assert_allclose(plain(argument), reference(argument), rtol=1e-12)
         trusting.trust_input = True
-        # The input is already in its cell. The call runs only the virtual machine, without the code of `Function` that
-        # processes arguments and results.
+        # Put the argument into the input cell. Then `filled.fn` runs only the virtual machine, without the code of
+        # `Function` that processes arguments and results.
         filled.input_storage[0].storage[0] = argument
         times = measure.best(
             lambda: plain(argument), lambda: trusting(argument), filled.fn, lambda: reference(argument)

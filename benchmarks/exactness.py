@@ -77,7 +77,7 @@ def asked(python, package, which, word, directory):
     environment = dict(os.environ, THEANO_FLAGS=flags, OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1")
     script = os.path.abspath(__file__)
     command = [python, "-W", "ignore", script, "-", which, word, "--answer", package, path]
-    # The reports of Theano 1.0 about failed rules are discarded.
+    # Discard the standard error, to which Theano 1.0 reports failed rules.
     subprocess.run(command, env=environment, check=True, stderr=subprocess.DEVNULL)
     with open(path) as lines:
         return json.load(lines)

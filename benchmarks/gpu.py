@@ -253,7 +253,7 @@ def peers(device, values):
     for kind in (Jax, Torch, Cupy) if device.startswith("cuda") else (Numpy,):
         try:
             found.append(kind(values, side))
-        except Exception as error:  # not installed, or no card found; each library has other exceptions
+        except Exception as error:  # the library is missing or finds no card; exceptions differ by library
             print("Without %s: %s" % (kind.name, " ".join(str(error).split())[:100]), file=sys.stderr)
     return found
 

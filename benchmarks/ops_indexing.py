@@ -29,7 +29,7 @@ def _rows(rng):
             if n * length > 10**8:
                 continue
             table = rng.rand(max(1000, min(n, 10**7 // length)), length).astype("float32")
-            # If a row has one element, use a vector as the table, as programs do that look up single values.
+            # For rows of one element, use a vector as the table: programs that look up single values do this.
             table = table[:, 0].copy() if length == 1 else table
             for dtype in ("int32", "int64"):
                 index = rng.randint(0, len(table), n).astype(dtype)

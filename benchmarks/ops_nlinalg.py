@@ -17,7 +17,7 @@ def rows():
                 )
                 / n**0.5
             )
-            for layout, x in (("C", x), ("F", np.asfortranarray(x))):  # noqa: B020, the tuple is made once
+            for layout, x in (("C", x), ("F", np.asfortranarray(x))):  # noqa: B020, reads x before the loop sets it
                 yield Row(
                     "inverse %s %d %s" % (dtype, n, layout),
                     nlinalg.matrix_inverse,

@@ -52,7 +52,7 @@ def lines(n):
         if dtype[0] == "i" and dtype != "int8":
             values = RNG.randint(np.iinfo(dtype).min, np.iinfo(dtype).max, n, dtype=dtype)
         elif dtype == "float32":
-            values = RNG.permutation(n).astype(dtype)  # distinct: of equal values, np.argpartition may choose any
+            values = RNG.permutation(n).astype(dtype)  # distinct, as np.argpartition may choose any of equal values
         else:
             values = (x * 40).astype(dtype) if dtype != "complex64" else (x + 1j * x[::-1]).astype(dtype)
         kind = "stable" if dtype in ("int8", "float16") else None

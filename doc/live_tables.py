@@ -66,7 +66,7 @@ class Flags(LiveDirective):
             lines += [".. rubric:: %s" % (section or "Flags without a section"), ""]
             rows = []
             for param in sections[section]:
-                # A computed default depends on this machine.
+                # A computed default depends on the machine, so the table does not show its value.
                 default = "computed" if callable(param.default) else literal(param.default)
                 rows.append(("``%s``" % param.fullname, values(param), default, " ".join(param.doc.split())))
             lines += table(("flag", "values", "default", "meaning"), rows)
@@ -133,7 +133,7 @@ class Names(LiveDirective):
                 lines += described("function", name, word + str(inspect.signature(thing)), thing)
             else:
                 values += described("data", name, word, thing)
-        # Examples in docstrings use the documented names without an import.
+        # Import the documented names before the examples, because examples in docstrings do not import them.
         setup = [".. testsetup::", "", "   from %s import %s" % (name, ", ".join(" ".join(self.content).split())), ""]
         return self.parse(setup + values + lines)
 

@@ -69,7 +69,7 @@ def differences(program, run, other, small=False):
         difference = abs(a - b) / size if a != b else 0.0
         if allowed == TOLERANCE:
             worst = max(worst, difference)
-        # The condition is also true if the difference is NaN.
+        # Unlike `difference > allowed`, this condition is true if the difference is NaN.
         if not difference <= allowed:
             messages.append("%s: %s is %r and %r, allowed are %g" % (program, what, a, b, allowed))
 

@@ -78,7 +78,7 @@ def _caller_name(depth=2):
 
 
 def _collected(pairs):
-    """Convert an iterable of pairs to a list, because an iterator can be read only once. Keep a list, tuple or dict."""
+    """Return a list of pairs, because an iterator can be read only once. Return a list, tuple or dict unchanged."""
     return pairs if isinstance(pairs, (list, tuple, dict)) or not isinstance(pairs, Iterable) else list(pairs)
 
 

@@ -36,7 +36,7 @@ DIGEST = 20  # length in bytes of checksums and fingerprints
 MAX_CONSTANT_BYTES = 1 << 20  # graphs with larger constants are not cached
 
 _CODE_SUFFIXES = (b".py", b".so")
-_NO_CODE = frozenset((b"__pycache__", b"audit", b"tests"))  # folders on which no function depends
+_NO_CODE = frozenset((b"__pycache__", b"audit", b"tests"))  # folders whose files do not affect functions
 _fingerprint = None
 
 
@@ -342,7 +342,8 @@ class CachedGraph:
             raise
 
     def _record(self, fgraph):
-        # Id of a stack trace -> number of the original variable that has it. Rewrites copy the same trace objects.
+        # Id of a stack trace -> number of the original variable that has it. Rewrites copy references to the traces, so
+        # an id identifies the original variable.
         sources = {
             id(trace): i
             for i, variable in reversed(list(enumerate(self.order)))
@@ -351,7 +352,7 @@ class CachedGraph:
         ops, op_numbers, types, type_numbers = [], {}, [], {}
 
         def index(table, numbers, value):
-            key = value, getattr(value, "name", None)  # equal Ops and types can have different names
+            key = value, getattr(value, "name", None)  # equal Ops and types can have different names: keep both
             found = numbers.get(key)
             if found is None:
                 found = numbers[key] = len(table)
@@ -417,7 +418,7 @@ def identity(mode, inner_graph, features):
     try:
         _add_rewriting(key, mode, features)
         key.add(inner_graph)
-    except Exception:  # Uncacheable, or an error in reading properties; see `find`
+    except Exception:  # Uncacheable, or an error in reading properties, which compilation reports later
         return None
     return key.digest()
 

@@ -301,7 +301,8 @@ class InnerGraph:
     def _identity(self):
         """Return a hashable key. Equal graphs have equal keys.
 
-        The key describes the graph by numbers instead of variables, in the order in which the outputs need them.
+        In the key, numbers stand for the variables: first the inputs, then the constants, then the results of the nodes
+        in topological order.
         """
         if self._key is None:
             numbers = {v: i for i, v in enumerate(self.inputs)}

@@ -90,7 +90,7 @@ class In(SymbolicInput):
     variable, name, update, mutable, strict, allow_downcast, autoname
         See `SymbolicInput`.
     value : object or Container, optional
-        The default value. If `update` is given, it is the initial state, which persists as long as the function exists.
+        The default value. If `update` is given, `value` is the initial state, and the state persists between calls.
     implicit : bool, optional
         If True, callers cannot give a value. By default, True if `value` is a Container.
     borrow : bool, optional

@@ -23,7 +23,8 @@ _logger = logging.getLogger("theano_ng.compile.mode")
 
 # ------------------------------------------------------------------ linkers
 
-# Creating these linkers does not search for a C compiler. If none is installed, the C linkers make Python thunks.
+# Creating these linkers does not search for a C compiler. If none is installed, all linkers except "c" make Python
+# thunks for nodes whose code would have to be compiled. The linker "c" raises MissingGXX.
 predefined_linkers = {
     "py": link.PerformLinker(),
     "c": cc.CLinker(),
@@ -56,7 +57,7 @@ def register_linker(name, linker):
 
 # --------------------------------------------------------------- optimizers
 
-# If there is no C compiler, the databases exclude the rules with the tag cxx_only.
+# These queries need not exclude the tag cxx_only: if there is no C compiler, the databases exclude its rules.
 OPT_NONE = Query(include=[])
 OPT_MERGE = Query(include=["merge"])
 OPT_FAST_RUN = Query(include=["fast_run"])
@@ -302,7 +303,7 @@ class Mode:
     def selects(self, name):
         """Return True if the optimizer contains the optimization `name`.
 
-        If the optimizer was given as a Query, do not build it.
+        If the optimizer was given as a Query, evaluate the Query without building the optimizer.
         """
         if isinstance(self._optimizer, Query):
             return optdb.selects(name, self._optimizer)
@@ -310,7 +311,9 @@ class Mode:
         return any(step.name == name for step in steps)
 
     def get_linker_optimizer(self, linker, optimizer):
-        """Return the linker and the optimizer for names. Objects are returned unchanged.
+        """Return the linker and the optimizer for names. A Linker or an Optimizer is returned unchanged.
+
+        For a Query, return the optimizer that `optdb` builds from it.
 
         Parameters
         ----------
@@ -436,7 +439,7 @@ _inner = threading.local()
 
 @contextlib.contextmanager
 def inner_functions(mode):
-    """Make Ops with an inner function compile and run it in `mode`, inside the context and in this thread.
+    """Inside the context, let Ops compile and run their inner functions in `mode`. This applies only to this thread.
 
     DebugMode uses this context to check the nodes of inner functions.
     """

@@ -21,8 +21,8 @@ class MonitorMode(Mode):
     optimizer : str, Query or Optimizer
         "default" stands for the optimizer of config.optimizer.
     linker : str, optional
-        The name of an ordinary linker. MonitorMode always uses its own linker, and the name only selects the code that
-        this linker runs: Python code for "py". For all other names, C code where C code exists.
+        The name of an ordinary linker. MonitorMode always uses its own linker. The name only selects the code that
+        this linker runs: for "py", Python code; for all other names, C code where C code exists.
 
     Notes
     -----
@@ -46,7 +46,7 @@ class MonitorMode(Mode):
         super().__init__(linker, optimizer=optimizer)
 
     def __reduce__(self):
-        # The linker refers to this object, so a copy needs a separate linker.
+        # The linker refers to this mode. Let the constructor of the copy make a separate linker.
         return type(self), (self.pre_func, self.post_func, self.provided_optimizer)
 
     def eval(self, i, node, fn):

@@ -34,13 +34,13 @@ def flatten(l):
 
 
 def _numbers(arr):
-    """Return the elements of a value as a floating point or complex array. Return None if it has another dtype."""
+    """Return the elements of a value as a floating point or complex array. Return None for any other value."""
     if isinstance(arr, (np.random.RandomState, np.random.Generator, slice)) or arr is None:
         return None
     if not isinstance(arr, (np.ndarray, np.generic)):
         data = getattr(arr, "data", None)
         if hasattr(arr, "format") and isinstance(data, np.ndarray):
-            arr = data  # a sparse matrix: elements that are not stored are zero
+            arr = data  # a sparse matrix: only stored elements can be NaN, infinite or big
         elif isinstance(arr, (float, complex)) or hasattr(arr, "__array__"):
             arr = np.asarray(arr)
         else:
@@ -138,7 +138,7 @@ class NanGuardMode(Mode):
         super().__init__(VM_Linker(callback=self._check_outputs, callback_input=self._check_input), optimizer)
 
     def __reduce__(self):
-        # The linker refers to this object, so a copy needs a separate linker.
+        # The linker refers to this mode. Let the constructor of the copy make a separate linker.
         return type(self), (self.nan_is_error, self.inf_is_error, self.big_is_error, self.provided_optimizer)
 
     def clone(self, link_kwargs=None, optimizer="", **kwargs):

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from theano_ng.tensor.var import TensorVariable
 
 for _made in (FromFunctionOp, as_op, load_back):
-    # Give the objects their documented path, for pickles and reprs.
+    # Set `__module__` to the documented module, because pickles and reprs contain it.
     _made.__module__ = __name__
 del _made
 
@@ -428,7 +428,8 @@ def shape_i(var, i, fgraph=None):
     feature = getattr(fgraph, "shape_feature", None)
     if feature is not None:
         if var not in feature.shape_of and var.owner is not None:
-            # The feature does not know new nodes yet. Register them in the feature, inputs first.
+            # A rewrite has made this variable, and its node is not in the graph yet. Register the node in the feature,
+            # and before it the new nodes that compute its inputs.
             stack = [(var.owner, False)]
             while stack:
                 node, ready = stack.pop()
@@ -569,8 +570,8 @@ def rebroadcast(x, flags):
     if not changes:
         return x
     if x.owner is not None and type(x.owner.op) is Rebroadcast:
-        # Combine both Rebroadcasts. If they change a flag and change it back, omit both changes. This also omits the
-        # check of the length at run time.
+        # Combine both Rebroadcasts. If the second one restores a flag that the first one changed, omit both changes.
+        # This also omits the check of the length at run time.
         source = x.owner.inputs[0]
         changes = {**x.owner.op.axis, **dict(changes)}
         changes = [(axis, flag) for axis, flag in changes.items() if source.broadcastable[axis] != flag]
@@ -594,7 +595,7 @@ def register_rebroadcast_c_code(typ, code, version=()):
 
 
 class SpecifyShape(_RegisteredCode, Op):
-    """An Op that adds a shape that the user knows to the graph. It returns a view of its input.
+    """An Op that declares the shape of its input, which the user knows. It returns a view of the input.
 
     The shape must be complete, with one entry for each dimension. It is checked at run time only if the Op remains in
     the rewritten graph. If only the shape of the result is used, rewriting usually removes the Op.
@@ -604,6 +605,10 @@ class SpecifyShape(_RegisteredCode, Op):
     AssertionError
         If the number of sizes differs from the number of dimensions, or if the sizes are not integers. At run time, the
         error is raised if the input does not have the specified shape.
+    TypeError
+        If the variable has no `ndim`, or if a size is None.
+    ValueError
+        If a constant size is negative.
     """
 
     view_map = {0: [0]}

@@ -87,7 +87,7 @@ class _Rebuild:
         )
         self.clone_d = {}  # original variable -> its copy or replacement, for outputs and updates
         self.replacement_d = {}  # original variable -> its copy, for the expressions that replace variables
-        self.leaves = {}  # variable without an owner -> its copy, for `clone_d` and `replacement_d`
+        self.leaves = {}  # variable without an owner -> the result of `leaf`, for both dicts above
         self.update_d = {}
         self.update_expr = []
         self.shared_inputs = []
@@ -117,7 +117,7 @@ class _Rebuild:
         self.update_expr.append((variable, expression))
 
     def leaf(self, variable):
-        """Return the copy of a variable without an owner."""
+        """Return a copy of a variable without an owner, or the variable itself if the copied graph can use it."""
         if variable not in self.leaves:
             self.leaves[variable] = self._copy_of_leaf(variable)
         return self.leaves[variable]
@@ -163,7 +163,7 @@ def _check_replacement(old, new, rebuild_strict):
         new = shared(new)
     if rebuild_strict:
         try:
-            with config.change_flags(compute_test_value="off"):  # the conversion is not part of the user's program
+            with config.change_flags(compute_test_value="off"):  # the conversion needs no test value
                 new = old.type.filter_variable(new)
         except TypeError as failure:
             raise TypeError(
@@ -332,7 +332,7 @@ def _clone_output(rebuild, output):
 
 
 def _free_input(rebuild, variable):
-    """Return the variable that represents an input with an owner in the copied graph.
+    """Return the variable that represents, in the copied graph, an input that has an owner.
 
     The node that computes the input is not copied, so the caller must give the value of the input.
     """

@@ -199,6 +199,8 @@ class ProfileStats:
     variable_shape, variable_strides, variable_offset : dict
         Variable -> shape, strides or offset, if config.profile_memory is set.
     node_executed_order, node_cleared_order : list
+        The nodes in the order in which they ran, and for each node the list of variables that were freed after it, if
+        config.profile_memory is set.
     """
 
     message = None
@@ -621,7 +623,7 @@ class ProfileStats:
         memory_report(self, file, N)
 
     def print_extra(self, file):
-        """Call the registered printers."""
+        """Call the functions that `register_profiler_printer` has registered."""
         for printer in _profiler_printers:
             printer(
                 self.message,

@@ -55,7 +55,7 @@ def contents(profile):
     -------
     dict
         The keys ``title``, ``calls``, ``nodes``, ``lines``, ``ops``, ``classes``, ``runs``, ``compilation``, ``tips``
-        and ``loops``. ``loops`` is a list of such dicts, one for each loop that was profiled.
+        and ``loops``. ``loops`` is a list of dicts with the same keys, one for each profiled loop.
     """
     graphs = _graphs(profile)
     lines = _Lines()
@@ -159,9 +159,10 @@ class _Lines:
         self.numbers, self.rows = {}, []
 
     def of(self, node):
-        """Return the number of the row for a node: the innermost line outside of the package that created the node.
+        """Return the number of a node's row.
 
-        Return None if no such line is known.
+        The row is that of the innermost line outside of this package in the node's stack trace. Return None if no such
+        line is known.
         """
         for trace in stack_traces_of(node.outputs):
             for file, line, function, text in reversed(trace):

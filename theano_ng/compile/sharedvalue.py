@@ -32,6 +32,7 @@ class SharedVariable(Variable):
     strict : bool
         If True, refuse values of another type instead of converting them.
     allow_downcast : bool, optional
+        If True, permit lossy conversions. If None, permit them only from Python floats to floatX.
     container : Container, optional
         An existing container to use. `value` must be None in this case.
 
@@ -46,7 +47,8 @@ class SharedVariable(Variable):
         An optional attribute: the update in every function that uses the variable and has no other update for it.
     """
 
-    # The constructor sets this attribute. A function that uses the variable as an implicit input reads and writes it.
+    # The constructor sets this attribute. Functions that use the variable as an implicit input read and write the value
+    # in this container.
     container: Container = None  # type: ignore[assignment]
 
     def __init__(
@@ -123,7 +125,9 @@ class SharedVariable(Variable):
 
 
 def shared_constructor(ctor: C, remove: bool = False) -> C:
-    """Register a constructor of shared variables, or remove it. This is a decorator.
+    """Register a constructor of shared variables, or remove it if `remove` is true. Return the constructor.
+
+    This function can be used as a decorator.
 
     Constructors are tried in reverse order of registration. A constructor that cannot handle a value raises TypeError.
     """
@@ -169,6 +173,7 @@ def shared(
     name : str, optional
     strict : bool
     allow_downcast : bool, optional
+        See `SharedVariable`.
     **kwargs
         Arguments for the constructor, such as ``borrow``, ``broadcastable`` or ``target``.
 

@@ -117,7 +117,7 @@ def d3viz(fct, outfile, copy_deps=True, *args, **kwargs):
     Raises
     ------
     ValueError
-        If `fct` is not one of these objects.
+        If `fct` is an object of another type.
 
     Notes
     -----

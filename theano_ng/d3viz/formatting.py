@@ -124,7 +124,7 @@ class PyDotFormatter:
         ImportError
             If pydot is missing.
         ValueError
-            If `fct` is not one of these objects.
+            If `fct` is an object of another type.
         """
         pydot = import_pydot(ImportError)
         drawings = self.describe(fct)

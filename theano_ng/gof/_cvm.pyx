@@ -52,8 +52,8 @@ cdef inline int execute(Step *step) noexcept:
     return 0
 
 
-# The maximum size in bytes of an array that is kept for the next run. The data structures of a node take about the same
-# memory. For a larger array, the allocation takes little time in comparison with the computation.
+# The maximum size in bytes of an array that is kept for the next run. The data structures of a node take about as much
+# memory as such an array. For a larger array, the allocation takes little time in comparison with the computation.
 cdef enum:
     SPARE_LIMIT = 1024
 
@@ -388,7 +388,7 @@ cdef class CLazyLinker:
         return 0
 
     cdef int compute(self, list subset) except -1:
-        """Run the nodes without the updates. The caller calls `apply_updates` when no error can occur any longer."""
+        """Run the nodes, but apply no updates. The caller calls `apply_updates` when no error can occur any longer."""
         cdef int i
         self.position_of_error = -1
         for i in range(self.n_clear):
@@ -431,7 +431,7 @@ cdef class CLazyLinker:
         return 0
 
     cdef list ask_lazy(self, int i):
-        """Run a lazy node's thunk. Return the inputs that it needs first, or None when it has finished."""
+        """Run a lazy node's thunk. Return the indices of the inputs that it needs first, or None if it has finished."""
         cdef Step *step = &self.steps[i]
         cdef int j
         cdef double start = 0
@@ -528,8 +528,9 @@ cdef class CLazyLinker:
                     continue
                 i = self.owner[r]
                 step = &self.steps[i]
-                # Push the variables that must be computed before this node and are not: the prerequisites of a
-                # destructive node and, unless the node is lazy, its inputs. A lazy node requests its inputs itself.
+                # Push the variables that must be computed before this node and are not computed yet: the prerequisites
+                # of a node that overwrites an input, and the inputs of a node that is not lazy. A lazy node requests
+                # its inputs itself.
                 ready = 1
                 for j in range(step.n_in - 1, (step.n_inputs if step.lazy else 0) - 1, -1):
                     if not self.computed[step.ins[j]]:

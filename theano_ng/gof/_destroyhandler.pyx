@@ -95,7 +95,7 @@ cdef class DynamicOrder:
         return [after.label + step * (i + 1) for i in range(count)]
 
     cdef void link(self, list inserted, list labels, Place after) noexcept:
-        """Insert places that are in no list into the list of `after`, directly behind it."""
+        """Insert places that are in no list directly behind the place `after`."""
         cdef Place behind = after.next, place
         cdef Py_ssize_t i
         for i in range(len(inserted)):
@@ -110,7 +110,7 @@ cdef class DynamicOrder:
     cdef int make_gap(self, Place after, Py_ssize_t room) except -1:
         """Spread the labels behind `after` until there are gaps for `room` places.
 
-        Each attempt spreads the labels of twice as many places.
+        Each attempt spreads the labels of twice as many places as the previous attempt.
         """
         cdef Py_ssize_t count = 8, i
         cdef Place place
@@ -248,7 +248,7 @@ cdef class DynamicOrder:
 
 
 cdef class AliasClass:
-    """Variables that are views of one root, directly or indirectly."""
+    """A root variable, and all variables that are its views, directly or indirectly."""
 
 
 cdef AliasClass new_class(root):
@@ -399,7 +399,7 @@ cdef class AliasClasses:
         return 0
 
     cdef int part(self, out) except -1:
-        """Split a class after a view has been unlinked."""
+        """Split a class after `out` has been unlinked from the variable of which it was a view."""
         cdef AliasClass whole = self.classes[out], made, left
         cdef list moved
         if whole.cyclic:

@@ -9,7 +9,7 @@ import threading
 
 
 cdef class Lock:
-    """A reentrant lock, as `threading.RLock`."""
+    """A reentrant lock like `threading.RLock`, but its ``__exit__`` allocates no memory."""
 
     cdef readonly object acquire, release, _is_owned, _at_fork_reinit
 

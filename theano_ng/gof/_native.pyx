@@ -526,7 +526,7 @@ cdef extern from "x86_64_level.h":
 def processor_level():
     """Return the level of the x86-64 instruction set that the processor and the system support.
 
-    The levels are 1, 3 (AVX2) and 4 (AVX-512). Other processors have level 1.
+    The level is 4 with AVX-512, 3 with AVX2, and otherwise 1, also on processors of other architectures.
     """
     return tng_x86_64_level()
 

@@ -23,8 +23,8 @@ ComputeMap: TypeAlias = dict[Variable, list[bool]]
 # Variables whose previous values must not become output buffers. True means all variables.
 Recycling: TypeAlias = Iterable[Variable] | Literal[True]
 
-# A use of a variable in a FunctionGraph: a node and the index of its input. For an output of the graph, the node is the
-# string "output"; callers compare with it before they use attributes of the node.
+# A use of a variable in a FunctionGraph: a node and the index of its input. For an output of the graph, the string
+# "output" is in place of the node. Callers check for this string before they use attributes of the node.
 Client: TypeAlias = tuple[Any, int]
 
 # A variable or a node.

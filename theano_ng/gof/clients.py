@@ -15,8 +15,8 @@ _SHORT = 32
 class Clients(list):
     """A list of ``(node, index)`` pairs with fast removal.
 
-    The first removal from a long list builds an index of positions. The last pair then moves to the position of the
-    removed pair. Removals therefore change the order of a long list, but deterministically.
+    The first removal from a long list builds an index of positions. Each removal by this index moves the last pair to
+    the position of the removed pair. Removals therefore change the order of a long list, but deterministically.
     """
 
     __slots__ = ("_positions",)
@@ -47,7 +47,7 @@ class Clients(list):
             positions = self._positions = {pair: i for i, pair in enumerate(self)}
         i = positions.pop(client, None)
         if i is None or i >= len(self) or self[i] != client:
-            # The list was changed through methods of its base class.
+            # The list was changed through methods of its base class, so the index is wrong.
             self._positions = None
             list.remove(self, client)
             return

@@ -1,1 +1,1 @@
-"""The test runner, and helpers for tests that programs of users may import, too."""
+"""The test runner, and test helpers that users' programs may import, too."""

@@ -25,7 +25,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 EVERY = 1 << 60
 ALONE, ONWARD = "alone", "onward"
-TIMEOUT = 60  # time limit in seconds for one position
+TIMEOUT = 60  # time limit in seconds for one position (the number of the allocation that fails)
 GROUP = 32  # number of positions that are repeated together
 ROUNDS = 6
 CONFIRMING = 8  # number of repetitions in a round that confirms a suspected leak
@@ -93,7 +93,7 @@ LOSING = [
 
 
 def learn_places(faults):
-    """Find the allocations in CPython whose failure leaks a reference. They do not fail in the search for leaks."""
+    """Find the allocations in CPython whose failure leaks a reference. The search for leaks lets them succeed."""
     for example in LOSING:
         argument = (1,)
         for repeated in range(100):  # the last repetition runs the instructions that CPython has specialized
@@ -138,7 +138,7 @@ class Worker:
             variable.set_value(value)
 
     def position(self, n, mode):
-        """Make one failing call; return its outcome as a word, and an error description or None."""
+        """Let allocation n of a call fail. Return the outcome as a word, and the description of a fault or None."""
         self.reset()
         _, result, failure = self.faults.call(self.case.do, n, mode == ONWARD)
         outcome = "done" if failure is None else named(failure)
@@ -186,10 +186,8 @@ class Worker:
     def grown(self, positions, mode, times=1):
         """Repeat failures in rounds. Return a dict of the quantities that grew in nearly all rounds.
 
-        The values of the dict are lists of the increases in each round.
-
-            A round tries all positions `times` times. A quantity has grown in a round if it increased by more than half of
-            `times`.
+        A round tries all positions `times` times. A quantity has grown in a round if it increased by more than half of
+        `times`. The values of the dict are lists of the increases in each round.
         """
         import numpy as np
 

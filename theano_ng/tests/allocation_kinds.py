@@ -200,7 +200,7 @@ def products_into_state():
 
 @kind
 def rows_of_state():
-    """Rows of two shared matrices, by variable indices."""
+    """Increments and assignments of rows of two shared matrices, at variable indices."""
     i, x = T.lvector(), T.dvector()
     a, b = (theano.shared(np.zeros((6, 5)), name) for name in "ab")
     return of_calls(

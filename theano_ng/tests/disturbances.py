@@ -1,4 +1,4 @@
-"""Tests signals and forks at any moment of compiling and calling.
+"""Tests that signals and forks at any moment of compiling and calling leave everything usable.
 
 The commands are ``python -m theano_ng.tests.disturbances signals 1000``, ``moments 1`` and ``forks 1000``.
 
@@ -108,9 +108,10 @@ LOCKING = ("background.py", "deferred.py", "progress.py", "threading.py", "maker
 
 
 class Tracer:
-    """A trace function that raises KeyboardInterrupt at one event in the files of `LOCKING`: the start of a line, or the start or end of a call.
+    """A trace function that raises KeyboardInterrupt at one event in the files of `LOCKING`.
 
-    The end of a ``with`` block is an event on the line of the ``with``, but the interpreter does not check for signals there.
+    An event is the start of a line, or the start or end of a call. Lines with ``with`` do not count: the end of a
+    ``with`` block is an event on this line, but the interpreter does not check for signals there.
     """
 
     def __init__(self, position):
@@ -147,7 +148,7 @@ def moments(step):
         check(flags() == before, "after event %d: flags are left changed" % position)
         signal.alarm(LIMIT)
         np.testing.assert_allclose(build(0)[0](ones), value(0))
-        # a lock that this thread still holds blocks only other threads, so wait in another thread
+        # if this thread still holds a lock, only other threads wait for it; so let another thread wait for kernels
         other = threading.Thread(target=wait_for_kernels, args=[LIMIT / 4], daemon=True)
         other.start()
         other.join(LIMIT / 2)
@@ -158,7 +159,7 @@ def moments(step):
 
 
 def in_child(i, f):
-    """Call, in a child, the function that a thread of the parent may be calling. Compile another function."""
+    """In a child process, call the function that a thread of the parent may be calling, and compile another one."""
     signal.alarm(LIMIT)
     ones, k = np.ones(4), i % VARIANTS
     np.testing.assert_allclose(f(ones), value(0))

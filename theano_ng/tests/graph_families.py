@@ -318,7 +318,7 @@ def long_sum_and_product(steps):
 
 @family
 def prefixes_and_suffixes(steps):
-    """Build `long_sum_and_product` with terms that may be overwritten."""
+    """Build a graph like `long_sum_and_product`, with computed terms that later nodes may overwrite."""
     xs = [T.dmatrix() for _ in range(steps)]
     total, product = xs[0].sum(axis=0), xs[0].sum(axis=0)
     for x in xs[1:]:
@@ -827,7 +827,10 @@ def count_nodes(inputs, outputs):
 
 
 def count_operands(inputs, outputs):
-    """Return the number of inputs of all nodes together; in a network of dense joins it grows faster than the number of nodes."""
+    """Return the total number of inputs of all nodes.
+
+    In a network of dense joins, this number grows faster than the number of nodes.
+    """
     return sum(len(node.inputs) for node in io_toposort(inputs, outputs))
 
 

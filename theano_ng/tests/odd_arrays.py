@@ -1,7 +1,7 @@
 """Arrays with unusual memory layouts, and the table of native Ops to which tests pass them.
 
-A case is a node, values of its inputs, and the results of NumPy. A form is an array with equal elements that is not
-C-contiguous, not aligned, not in native byte order, or not writable.
+A case is a node, values of its inputs, and the results of NumPy. A form of a value is an array with the same elements
+that is not C-contiguous, not aligned, not in native byte order, or not writable.
 """
 
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ import numpy as np
 
 import theano_ng as theano
 from theano_ng import tensor as tt
-from theano_ng.audit.forms import (  # noqa: F401  (names of this module)
+from theano_ng.audit.forms import (  # noqa: F401  (tests import these names from this module)
     FORMS,
     SubArray,
     fortran,

@@ -141,7 +141,7 @@ def targets(options):
 
 
 def leave_out(found, asked):
-    """Return the pairs (folder, dotted name) whose tests are not below PATH of ``PATH=REASON``; print the reason.
+    """Return the targets in `found` that are not below PATH, for `asked` ``PATH=REASON``; print the reason.
 
     Raises
     ------
@@ -187,7 +187,7 @@ def run_target(top, name, only):
 
 
 def _let_rules_raise():
-    """Let the package's tests fail if a rewriting rule raises. A user's program would continue with a warning."""
+    """Let tests of the package fail if a rewriting rule raises an error. By default, it is only logged."""
     from theano_ng.configdefaults import config
 
     if config.on_opt_error == "warn":
@@ -413,7 +413,7 @@ class Run:
             with self.lock:
                 try:
                     self.report(name, result)
-                except BrokenPipeError as error:  # the reader of the output has closed it
+                except BrokenPipeError as error:  # the program that reads the output has closed the pipe
                     self.broken = error
                     self.stop.set()
         worker.close()

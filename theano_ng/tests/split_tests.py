@@ -4,7 +4,7 @@ import functools
 
 
 def parts(count):
-    """Return a decorator for a test that is called with numbers below `count`; `split_tests` makes a test of each."""
+    """Return a decorator for a test with the number of a part as argument; `split_tests` makes `count` tests of it."""
 
     def decorate(test):
         test.parts = count
@@ -14,7 +14,7 @@ def parts(count):
 
 
 def split_tests(case):
-    """Replace the tests of a class that have `parts` by one test for each part."""
+    """Replace each test of a class that the decorator `parts` marks by one test for each part."""
     for name, test in list(vars(case).items()):
         if hasattr(test, "parts"):
             delattr(case, name)

@@ -12,8 +12,8 @@ import theano_ng
 
 PACKAGE = os.path.dirname(os.path.abspath(theano_ng.__file__))
 
-# Sums, elementwise functions, a convolution, pooling and CTC, on arrays that are large enough for threads, without a
-# compiler.
+# A program that checks sums, pooling, a convolution and CTC. They run in threads and without a compiler. The program
+# prints whether the process has loaded an OpenMP library.
 THREADED = """
 import numpy as np
 import theano_ng as theano
@@ -45,7 +45,7 @@ def extension_files():
 @unittest.skipUnless(sys.platform == "linux", "about the dynamic linker of Linux")
 class Requirements(unittest.TestCase):
     def test_versions_of_glibc(self):
-        """The modules need no newer glibc than 2.28 (manylinux_2_28), because of theano_ng/gof/old_symbols.h."""
+        """With theano_ng/gof/old_symbols.h, extension modules need no newer glibc than 2.28 (manylinux_2_28)."""
         files = extension_files()
         self.assertGreater(len(files), 20)
         for name in files:

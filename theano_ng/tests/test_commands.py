@@ -1,4 +1,4 @@
-"""Tests of the commands with a closed standard output, and with a missing package. Tests of the status line."""
+"""Tests of commands whose standard output is closed or whose packages are missing. Tests of the status line."""
 
 import io
 import os

@@ -46,7 +46,7 @@ LAZY_PAGES = (
     "tutorial/shapes",
 )
 
-# Examples that run C code of an Op and need a compiler: a part of their source code, by page.
+# Page -> a part of the source code of an example that runs C code of an Op. It is skipped if no compiler exists.
 EXAMPLES_IN_C = {"reference/linkers": "Half()(s)", "tutorial/c_op": "g([1, 2, 3])"}
 
 
@@ -78,7 +78,7 @@ class ManualExamples(Examples):
         folder, path = os.getcwd(), list(sys.path)
         self.addCleanup(os.chdir, folder)
         self.addCleanup(sys.path.__setitem__, slice(None), path)
-        os.chdir(ROOT)  # pages name files of the repository
+        os.chdir(ROOT)  # pages contain relative paths of files in the repository
         sys.path.insert(0, os.path.join(DOC, "tutorial", "code"))  # modules that pages show and import
 
     def run_page(self, path):

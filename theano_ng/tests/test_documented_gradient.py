@@ -195,7 +195,7 @@ class Operators(unittest.TestCase):
         np.testing.assert_array_equal(gradient.Lop(h, y, u, disconnected_inputs="ignore").eval({y: [2.0, 3.0]}), [0, 0])
 
     def test_rop_through_complex_numbers(self):
-        """The tangent is the change of the output along the arguments' directions, and is complex like the output."""
+        """`Rop` agrees with finite differences along the directions, and is complex exactly if the output is."""
         rng = np.random.RandomState(4)
         step = 1e-6
         f = None
@@ -309,7 +309,7 @@ class FiniteDifferences(unittest.TestCase):
         gradient.verify_grad(T.log, point, rng=rng)
         gradient.verify_grad(
             lambda a: T.dot(a, a.T), [point], n_tests=4, rng=rng, eps=0.5
-        )  # for a quadratic function, central differences are exact at any step
+        )  # central differences of a quadratic function are exact for every step size
         for dtype in ("float16", "float32", "float64"):
             gradient.verify_grad(T.sqr, [point.astype(dtype)], rng=rng, mode=PLAIN)
         gradient.verify_grad(T.log, [point.astype("float32")], rng=rng, cast_to_output_type=True, no_debug_ref=False)
@@ -360,7 +360,7 @@ class FiniteDifferences(unittest.TestCase):
 
 
 class DocumentedRop(unittest.TestCase):
-    """Tests of the Ops in the manual's list that have no other tests."""
+    """Tests of `Rop` with the Ops in the manual's list whose `Rop` has no other tests."""
 
     def test_list(self):
         rng = np.random.RandomState(7)

@@ -67,7 +67,7 @@ def start(code, folder, flags="", path=None, **options):
 
 
 def no_files():
-    """Forbid this process to write to files, as on a full disk. Child processes call this."""
+    """Forbid this process to write to files, as on a full disk. A child process calls this function at its start."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 
 
@@ -124,7 +124,7 @@ class TestMachines(unittest.TestCase):
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             process = start(TRAINING_STEP, folder, preexec_fn=no_files)
             out, err = process.communicate(timeout=120)
-            if process.returncode:  # the error is about compiling, or about the size of files
+            if process.returncode:  # the process may fail with an error about compiling or about the size of files
                 self.assertRegex(err.splitlines()[-1] + err, "compil|File too large|No space")
             else:
                 self.assertEqual([float(w) for w in out.split()], self.wanted)
@@ -213,7 +213,7 @@ FAILING = (
 
 
 class TestAllocations(unittest.TestCase):
-    """Tests in which every allocation fails in turn."""
+    """Tests that a failing allocation causes no crash, leak or wrong state: each allocation fails in turn."""
 
     @classmethod
     def setUpClass(cls):

@@ -125,7 +125,7 @@ class TestGrad(unittest.TestCase):
                     self.assertIsInstance(grad(cost, x, null_gradients="return").type, gradient.NullType)
 
     def test_undefined_gradients_reach_only_what_depends_on_them(self):
-        """A batch's mean does not depend on gamma: an undefined gradient of the mean does not affect that of gamma."""
+        """In batch normalization, an undefined gradient of the mean does not affect the gradients of gamma and beta."""
         x, gamma, beta = T.dmatrix("x"), T.drow("gamma"), T.drow("beta")
         out, mean, _ = T.nnet.bn.batch_normalization_train(x, gamma, beta, axes="per-activation")[:3]
         cost = (out**2).sum()
@@ -177,14 +177,14 @@ class TestGrad(unittest.TestCase):
     def test_integers(self):
         a = T.ivector("a")
         x = self.x
-        # y is an integer that is cast from a float, and the cost is a float: the gradient of y is not 0, that of x is 0
+        # y is an integer, cast from the float x. The cost is a float. The gradient of y is 0.5, the gradient of x is 0.
         y = T.cast(x, "int32")
         gy, gx = grad((y * np.float64(0.5)).sum(), [y, x])
         fy, fx = theano.function([x], [gy, gx])(np.array([1.5, 2.5]))
         np.testing.assert_allclose(fy, [0.5, 0.5])
         np.testing.assert_allclose(fx, [0, 0])
-        # functions with float values have the same gradient for an integer as for a float; functions with integer
-        # values have the gradient 0
+        # A function with float values has the same gradient for an integer argument as for a float argument. A function
+        # with integer values has the gradient 0.
         p = T.dvector("p")
         cases = [
             (T.cast(a, "float64") * 0.5, [0.5, 0.5]),

@@ -47,7 +47,8 @@ class TestNumbers(unittest.TestCase):
                     np.testing.assert_allclose(got, want, rtol=1e-7, atol=1e-10)
 
     def test_long_chains(self):
-        # The rewriting of a long chain ends. If it gives up, it raises an error here.
+        # The rewriting of a long chain ends by itself. If it reached the limit `optdb.max_use_ratio`, it would raise an
+        # error, because `setUp` sets on_opt_error to "raise".
         x, n = T.dvector("x"), T.lscalar("n")
         links = {
             "slices": lambda h: h[1:],

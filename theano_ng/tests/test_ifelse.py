@@ -46,7 +46,7 @@ class TestConstruction(unittest.TestCase):
         self.c, self.x, self.y = T.bscalar("c"), T.dvector("x"), T.dvector("y")
 
     def test_containers(self):
-        """The result is a variable, a list or a tuple, like the `then` branch."""
+        """`ifelse` returns a variable, a list or a tuple, like its `then` branch."""
         c, x, y = self.c, self.x, self.y
         self.assertIsInstance(ifelse(c, x, y), T.TensorVariable)
         for make in (list, tuple):
@@ -58,7 +58,7 @@ class TestConstruction(unittest.TestCase):
         self.assertEqual([v.tolist() for v in f(1, [1, 2], [5, 6])], [[1, 2], 11])
 
     def test_literals(self):
-        """Numbers and arrays in branches become constants; both branches get a common dtype."""
+        """`ifelse` converts numbers and arrays in branches to constants, and both branches to a common dtype."""
         c, x = self.c, self.x
         self.assertEqual(ifelse(1, 5, 4).dtype, "int8")
         self.assertEqual(theano.function([], ifelse(0, 5, 400), mode=mode("vm"))(), 400)
@@ -126,7 +126,7 @@ class TestConstruction(unittest.TestCase):
             IfElse(1)(c, x, T.fvector())
 
     def test_op(self):
-        """Names are used for printing only: Ops that differ only in their names are equal."""
+        """The name of an `IfElse` is used for printing only: Ops that differ only in their names are equal."""
         self.assertEqual(
             [str(IfElse(1)), str(IfElse(2, as_view=True, name="n")), str(IfElse(1, gpu=True))],
             ["if{}", "if{n,inplace}", "if{gpu}"],
@@ -144,7 +144,7 @@ class TestConstruction(unittest.TestCase):
         )
 
     def test_other_types(self):
-        """Values that are not arrays are deep-copied."""
+        """A conditional returns deep copies of values that are not arrays."""
         c, g, h = self.c, theano.gof.generic(), theano.gof.generic()
         value = {"a": [1]}
         for linker in ("cvm", "vm", "py"):
@@ -154,7 +154,7 @@ class TestConstruction(unittest.TestCase):
                 self.assertTrue(got == value and got is not value and got["a"] is not value["a"])
 
     def test_test_values(self):
-        """Building the graph with test values computes both branches."""
+        """With `compute_test_value`, building the graph computes the test values of both branches."""
         with theano.config.change_flags(compute_test_value="raise"):
             then, other = Counted("t"), Counted("f")
             c, x = T.bscalar(), T.dvector()
@@ -199,7 +199,7 @@ class TestLaziness(unittest.TestCase):
                     self.assertEqual(self.calls()[:2], [other, 1])
 
     def test_several_outputs(self):
-        """A node that several outputs share is computed once. All values of the chosen branch are computed."""
+        """A node on which several outputs depend is computed once. All values of the chosen branch are computed."""
         a, b, c, d = self.ops
         shared = a(self.x)
         outputs = ifelse(self.c, [shared, b(shared)], [c(shared), d(self.x)])
@@ -237,7 +237,7 @@ class TestLaziness(unittest.TestCase):
         self.assertEqual(f(250.5), 250.5 + 251 - 749)
 
     def test_updates(self):
-        """Only the chosen new value of a state is computed, although nodes that work in place run last."""
+        """Lazy linkers compute only the chosen new value of a state, although nodes that work in place run last."""
         a, b, *_ = self.ops
         for linker in (*LAZY, *EAGER):
             for optimizer in (None, "fast_run"):
@@ -272,7 +272,7 @@ class TestLaziness(unittest.TestCase):
             self.assertEqual(self.calls()[:2], [0, 1])
 
     def test_errors_leave_the_function_usable(self):
-        """An error in a branch names its node; the other branch can still be computed."""
+        """An error in a branch names the failing node. The next calls of the function can compute either branch."""
         for f in self.functions([self.c, self.x, self.y], ifelse(self.c, T.dot(self.x, self.y), T.sum(self.y)) * 2):
             for _ in range(2):
                 with self.assertRaisesRegex(
@@ -283,7 +283,7 @@ class TestLaziness(unittest.TestCase):
                 self.assertEqual(f(1, [1, 2], [1, 2]), 10)
 
     def test_checking_modes(self):
-        """DebugMode and MonitorMode run both branches, NanGuardMode one."""
+        """DebugMode and MonitorMode compute both branches, and NanGuardMode computes only the chosen branch."""
         from theano_ng.compile import MonitorMode
 
         a, b, *_ = self.ops
@@ -385,7 +385,7 @@ class TestMemory(unittest.TestCase):
                 self.assertFalse(any(np.shares_memory(u, v) for i, u in enumerate(got) for v in got[:i]))
 
     def test_freeing(self):
-        """After a call, only outputs remain in the storage, whichever branch was chosen."""
+        """With garbage collection, no computed value remains in the storage after a call of either branch."""
         c, x = T.bscalar(), T.dvector()
         shared = Counted("s")(x)
         z = Counted("u")(ifelse(c, Counted("a")(shared), Counted("b")(shared)))
@@ -401,7 +401,7 @@ class TestMemory(unittest.TestCase):
                 self.assertEqual(bool(full), not gc)
 
     def test_references(self):
-        """Calls neither leak nor lose references to values, for copies and for views."""
+        """Calls of conditionals that return copies or views do not change the reference counts of their arguments."""
         c, g, x = T.bscalar(), theano.gof.generic(), T.dvector()
         for outputs in (ifelse(c, g, g), [ifelse(c, x, x[::-1]), T.exp(ifelse(c, x, x + 1))]):
             f = theano.function(
@@ -418,7 +418,7 @@ class TestMemory(unittest.TestCase):
 
 class TestGradient(unittest.TestCase):
     def test_both_branches(self):
-        """The chosen branch gets the gradient, the other branch gets zeros; both have the correct shapes."""
+        """The chosen branch gets the gradient, and the other branch gets zeros of its own shape."""
         c, x, y = T.bscalar(), T.dvector(), T.dvector()
         z = ifelse(c, x**2, 3 * y)
         gx, gy = T.grad(z.sum(), [x, y])
@@ -440,7 +440,7 @@ class TestGradient(unittest.TestCase):
             )
 
     def test_condition(self):
-        """The condition is connected and has the gradient 0: a small change of it does not change the branch."""
+        """The gradient of the condition is connected and 0: a small change of the condition changes no output."""
         c, x = T.dscalar(), T.dvector()
         g = T.grad(ifelse(c, x, 2 * x).sum(), c)
         self.assertEqual(theano.function([c, x], g, on_unused_input="ignore")(3.0, [1, 2]), 0)
@@ -456,9 +456,9 @@ class TestGradient(unittest.TestCase):
         self.assertEqual(T.grad(second.sum(), y).eval({c: 0, x: [1.0], y: [1.0, 1.0]}).tolist(), [5, 5])
 
     def test_rop(self):
-        """Rop of a conditional uses the directions of variables in either branch.
+        """Rop of a conditional uses the directions of variables in both branches.
 
-        The result of `R_op` is None if no input that it depends on has a direction.
+        `R_op` returns None for an output if no input on which the output depends has a direction.
         """
         c, x, y, u, v = T.bscalar(), *T.dvectors(4)
         z = ifelse(c, [x**2, y], [y**3, y])
@@ -598,7 +598,7 @@ class TestRewrites(unittest.TestCase):
                 "ifelse_lift_single_if_through_acceptable_ops",
             ],
         )
-        # all rules together on one graph
+        # With the tag ifelse, all rules together keep the values of a graph, and reduce the number of conditionals.
         c, x, y = self.c, self.x, self.y
         z = T.exp(ifelse(c, x, y)) * ifelse(c, ifelse(c, y, x), 2 * x) + ifelse(c, x, 0 * y)
         f, g = (

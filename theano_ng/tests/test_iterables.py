@@ -193,7 +193,8 @@ TAKEN = {
     "clone_with_new_inputs": lambda kind: str((x + y).owner.clone_with_new_inputs(kind([y, x]))),
 }
 
-# These functions need a list. Many of them would treat another collection as a single object.
+# These functions need a list. For another collection, they return the same value or raise an error. Many of them would
+# otherwise treat the collection as a single object.
 TAKEN_OR_REFUSED = {
     "function, inputs": lambda kind: theano.function(kind([x, y]), x + y)(VALUES[x], VALUES[y]).tolist(),
     "function, outputs": lambda kind: [

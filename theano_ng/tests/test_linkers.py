@@ -124,11 +124,11 @@ class TestLinkers(unittest.TestCase):
                     raise
 
     def test_values(self):
-        """A function may have several outputs, repeated outputs, inputs and constants as outputs, and no inputs."""
+        """With every linker, outputs may be repeated, or be inputs or constants, and a function may have no inputs."""
 
         def build():
             x, y = T.dvectors("x", "y")
-            z = T.sqr(x) * 2 + y  # no rounding errors: `c|py` may compute it in C and in Python
+            z = T.sqr(x) * 2 + y  # without rounding errors, because `c|py` may compute z both in C and in Python
             return [x, y], [z, z.sum(), z, x, T.constant(2.5), T.dot(x, y)], {}
 
         for (f,) in self.functions(build):
@@ -179,7 +179,7 @@ class TestLinkers(unittest.TestCase):
             self.assertFalse(np.shares_memory(first[1], second[1]))
 
     def test_users_thunks(self):
-        """`make_thunk` may have a parameter `impl` or not, and may return any kind of callable."""
+        """A user's `make_thunk` need not have a parameter `impl`, and may return any kind of callable."""
         for op in (Thunked, ThunkedWithImpl):
             for kind in ("function", "held", "recycling", "partial", "method"):
 
@@ -226,7 +226,7 @@ class TestLinkers(unittest.TestCase):
             self.assertEqual(s.get_value(), 2)
 
     def test_failures_in_lazy_functions(self):
-        """In lazy functions, too, nodes that overwrite state run last: a failed call changes no state."""
+        """A failed call of a lazy function changes no state, because nodes that overwrite state run last."""
         i, x, c = T.lscalar("i"), T.dvector("x"), T.bscalar("c")
         for linker in LINKERS[5:]:
             s, t = theano.shared(np.zeros(3)), theano.shared(0.0)
@@ -271,7 +271,7 @@ class TestLinkers(unittest.TestCase):
         self.assertEqual([f([1.0, 2.0]), f([1.0]), f([])], [2, 1, 0])
 
     def test_names(self):
-        """Mode raises ValueError for an unknown linker, and accepts a registered one."""
+        """`Mode` raises ValueError for an unknown linker name, and accepts the name of a registered linker."""
         self.assertRaisesRegex(ValueError, "unknown linker 'cpy'", theano.Mode, "cpy", None)
         from theano_ng.compile.mode import predefined_linkers, register_linker
 

@@ -124,7 +124,7 @@ class TestMoved(unittest.TestCase):
                 exec("from theano_ng import %s" % name, {})
 
     def test_programs_that_ask(self):
-        """Substitutes for some missing modules report that they cannot be used. Imports of other names fail."""
+        """The substitutes for the modules in `PROBED` report that they are not usable, and contain no other names."""
         from theano_ng.gpuarray import ctc, dnn, fft, linalg
 
         for probe in (dnn.dnn_present, dnn.dnn_available, ctc.ctc_present, ctc.ctc_available):
@@ -172,7 +172,7 @@ class TestMoved(unittest.TestCase):
         self.assertRegex(second, "dnn_conv is not in this version, which lacks cuDNN")
 
     def test_an_arriving_chapter_takes_its_row_away(self):
-        """Modules of a chapter are found as soon as its row is removed from the table of missing modules."""
+        """A new module can be imported as soon as its row is removed from `MISSING`, the table of missing modules."""
         code = """
             import importlib.util, sys, types
             spec = importlib.util.spec_from_file_location("theano_ng.moved", %r)

@@ -1,4 +1,4 @@
-"""Tests of mutation testing: mutants are other programs, marks record lines that ran, weak tests catch few mutants."""
+"""Tests of mutation testing: mutants change the program, marks record lines that ran, weak tests catch few mutants."""
 
 import ast
 import json
@@ -202,7 +202,7 @@ class TestMarks(unittest.TestCase):
     def test_c(self):
         source = TestCChanges.text.encode()
         starts = [source[:start].rstrip().count(b"\n") for start, _ in marks.c_spans(source)]
-        self.assertEqual(starts, [1, 6])  # the macro TWICE and the function f, but not the struct and the table
+        self.assertEqual(starts, [1, 6])  # in the macro TWICE and the function f, not in the struct and the table
         self.assertEqual(marks._marked_c(source, 7).count(b"reached_marks["), 2)
 
     def test_innermost(self):
@@ -216,9 +216,9 @@ class TestMarks(unittest.TestCase):
 
 class TestReach(unittest.TestCase):
     def test_tests_of_files_that_have_changed(self):
-        """If a file has changed, each test that ran any of its code counts as running all of it.
+        """If a file has changed, each test that ran any code of the file counts as running the whole file.
 
-        Other records stay valid.
+        The records of unchanged files stay valid.
         """
         paths = ["tensor/opt/join.py", "tensor/opt/lift.py"]
         found = marks.Marks(paths)
@@ -320,7 +320,7 @@ class TestTable(unittest.TestCase):
 
 class TestOrder(unittest.TestCase):
     def test_what_has_caught_most_and_what_runs_little_else_take_turns(self):
-        """Cases alternate: those that caught most mutants, and those that run little other code of the file."""
+        """Trials alternate between the cases that caught most mutants and the cases that run the least of a file."""
         places = types.SimpleNamespace(numbers=lambda path: range(4), number=lambda path, start: start)
         passed = {"test a": [0, 1, 2, 3], "test b": [0, 1, 2, 3], "test c": [0, 1, 2], "test d": [0]}
         known = reach.Reach(places, {"module": {"cases": {case: (0.5, marks) for case, marks in passed.items()}}})

@@ -1,6 +1,6 @@
-"""Tests of native code with arrays of every memory layout: it returns correct results or raises an error.
+"""Tests of native code with arrays of every memory layout: the code returns correct results or raises an error.
 
-It never crashes, and never writes to memory that it must not change.
+The code never crashes, and never writes to memory that it must not change.
 """
 
 import itertools
@@ -22,7 +22,7 @@ def destroyed_by(node):
 
 
 class Runner:
-    """A native thunk of a case's node, which is called with values for the inputs of the case."""
+    """A callable that runs the native code of a case's node with values for the inputs of the case."""
 
     def __init__(self, case):
         self.node = node = case.output.owner
@@ -90,8 +90,8 @@ class TestOddArrays(unittest.TestCase):
                 )
 
     def test_every_form_as_input(self):
-        # First all inputs have the same form, then only one input has it. An input must not change if it is read-only
-        # or if the Op does not destroy it.
+        # First all inputs have the same form, then only one input has this form. An input must not change if it is
+        # read-only or if the Op does not destroy it.
         for case, run in zip(self.cases, self.runners):
             want, destroyed = case.results(), run.destroyed()
             for form, only in itertools.product(FORMS, [None, *range(len(case.values))]):
@@ -107,7 +107,8 @@ class TestOddArrays(unittest.TestCase):
                             np.testing.assert_array_equal(value, before, err_msg="input %d was changed" % i)
 
     def test_every_kind_of_previous_output(self):
-        # The storage cell of an output contains a value from an earlier call, another function or DebugMode.
+        # Before a call, the storage cell of an output may contain a value from an earlier call, another function or
+        # DebugMode. The native code reuses or replaces this value.
         makers = [
             strided,
             swapped,
@@ -166,7 +167,8 @@ class TestOddArrays(unittest.TestCase):
             )
 
     def test_values_of_another_kind(self):
-        # A node gets values of a wrong type from trust_input, or from an Op whose perform returns them.
+        # Native code refuses values of a wrong type. A node may get such values from a call with trust_input, or from a
+        # node whose `perform` returns them.
         for case, run in zip(self.cases, self.runners):
             for number, variable in enumerate(run.node.inputs):
                 if not hasattr(variable.type, "broadcastable") or run.numbers[number] is None:

@@ -165,7 +165,7 @@ class TestVariables(unittest.TestCase):
 
     @unittest.skipUnless(picture.pydot_available(), "pydot is not installed")
     def test_what_graphviz_refuses(self):
-        """The error has the message of graphviz, and does not advise to install packages that are installed."""
+        """`pydotprint` raises an error with graphviz's message, which only advises to install missing packages."""
         refused = AssertionError('"dot" with args [...] returned code: 1')
         for failure, blamed in ((refused, False), (FileNotFoundError('"dot" not found in path.'), True)):
             with (

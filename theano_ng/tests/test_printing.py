@@ -79,7 +79,7 @@ class TestPretty(unittest.TestCase):
         own.assign(scalar.tan, lambda r, pstate: "tan!")
         self.assertEqual(own(scalar.sin(scalar.cos(scalar.identity(x)) + scalar.tan(y))), "SIN((<x> + tan!))")
         self.assertEqual(pprint(scalar.sin(x)), "sin(x)")
-        # The latest assignment has priority, for an Op as well as for a condition.
+        # The printer that was assigned last has priority, whether it is assigned to an Op or to a condition.
         own.assign(scalar.sin, FunctionPrinter("late"))
         self.assertEqual(own(scalar.sin(x)), "late(x)")
         own.assign(lambda pstate, r: r.owner is not None and r.owner.op == scalar.sin, FunctionPrinter("later"))
@@ -427,7 +427,7 @@ class TestPydot(unittest.TestCase):
 
     @unittest.skipUnless(shutil.which("dot"), "pictures are drawn by Graphviz, whose program dot is not installed")
     def test_circles_of_boxes(self):
-        # Two functions use each other's results: their boxes depend on each other, and one frame surrounds both.
+        # `one` and `two` use each other's results. Their boxes depend on each other, so one frame surrounds both boxes.
         def one(v):
             v = scalar.exp(v)
             return inner(v) * v

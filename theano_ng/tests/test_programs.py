@@ -218,7 +218,7 @@ class TestPrecision(unittest.TestCase):
     def test_arrays_need_not_fit_where_nan_decides(self):
         """Errors about shapes are accepted in rewritten programs whose lengths may depend on NaN.
 
-        For instance, x - x becomes zero instead of NaN, so `until` may stop a loop earlier.
+        For instance, if rewriting replaces x - x by zero instead of NaN, `until` may stop a loop earlier.
         """
         nodes = (Node("v1", "sub", ("x", "x"), dtype="float64"), Node("v2", "gt", ("v1", "x"), dtype="bool"))
         for value, differs in ((np.nan, False), (1.0, True)):
@@ -314,7 +314,7 @@ def subtract_integers(node):
 
 
 class TestPlantedFaults(unittest.TestCase):
-    """Tests that planted faults are found, and that their programs are reduced."""
+    """Tests that `judge` finds planted faults, and that `reduction` reduces the programs that show them."""
 
     def test_a_rule_that_drops_equal_factors(self):
         wrong = planted(drop_equal_factors)
@@ -347,7 +347,7 @@ class TestPlantedFaults(unittest.TestCase):
         small = reduced(program, lambda one: same(found, lengths.judged(one, wrong)))
         self.assertEqual([node.operation for node in small.nodes], ["add"])
         self.assertIsNone(lengths.judged(small, CONFIGURATIONS["all errors"]))
-        self.assertIsNone(lengths.judged(small, planted(cut_to_the_shorter)))  # rules may remove the error here
+        self.assertIsNone(lengths.judged(small, planted(cut_to_the_shorter)))  # this mode has rules that remove errors
         printed = text("a title", [(small, "all errors")], found, lengths.derivative_lines(small))
         done = subprocess.run([sys.executable, "-c", printed], capture_output=True, text=True)
         self.assertRegex(done.stderr, "ValueError: Input dimension mis-match")
@@ -363,7 +363,7 @@ class TestPlantedFaults(unittest.TestCase):
         self.assertIn("numbers", [difference.kind for difference in found if difference])
 
     def test_lengths_of_calls(self):
-        """Each call has the drawn length, also where the axis is empty in other calls."""
+        """`lengths.called` gives an axis the drawn length, even if the axis is empty in the original program."""
         empty = 0
         for index in range(1000):
             program = generate("lengths", index)
@@ -496,7 +496,7 @@ class TestRun(unittest.TestCase):
         self.run_programs("--seed", "1")
 
     def test_several_processes(self):
-        """A process judges at most the given number of programs, and the next process continues."""
+        """With ``--most``, a process judges at most this number of programs, and the next process continues."""
         command = [sys.executable, "-m", "theano_ng.tests.programs", "--seed", "1", "--seconds", "3", "--most", "20"]
         done = subprocess.run(command, capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr[-3000:])

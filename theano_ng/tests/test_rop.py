@@ -88,7 +88,7 @@ class RopLop_checker(unittest.TestCase):
             self.fail("Op did not raise an error even though the function is not differentiable")
 
     def check_mat_rop_lop(self, y, out_shape):
-        """Check the operators of a vector that depends on a matrix.
+        """Check `Rop` and `Lop` of a vector that depends on a matrix.
 
         Parameters
         ----------
@@ -100,7 +100,7 @@ class RopLop_checker(unittest.TestCase):
         self._check(self.mx, self.mv, y, self.mat_in_shape, out_shape)
 
     def check_rop_lop(self, y, out_shape):
-        """Check the operators of a variable that depends on a vector.
+        """Check `Rop` and `Lop` of a variable that depends on a vector.
 
         Check also that `Rop` raises an error if an Op without R_op is applied to `x`.
 
@@ -158,7 +158,7 @@ class test_RopLop(RopLop_checker):
 
     def test_no_r_op(self):
         self.check_nondiff_rop(break_op(self.x))
-        # An Op with R_op is not refused.
+        # `Rop` accepts an Op with R_op, so that the check fails.
         self.assertRaises(AssertionError, self.check_nondiff_rop, self.x * 2)
 
     def test_multiple_outputs(self):
@@ -173,7 +173,7 @@ class test_RopLop(RopLop_checker):
 
 
 class TestCheckers(RopLop_checker):
-    """Tests that the checkers find wrong operators."""
+    """Tests that `check_rop_lop` and `check_mat_rop_lop` fail for an Op with a wrong `grad` or `R_op`."""
 
     class _Double(Op):
         __props__ = ("grad_factor", "rop_factor")

@@ -1,4 +1,4 @@
-"""Tests of the R-operator in cases in which it is zero (constant derivatives, constants, integers), or undefined."""
+"""Tests of `Rop` in cases with a zero result (constant derivatives, constants, integers) or an undefined result."""
 
 import unittest
 

@@ -18,7 +18,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(theano_ng.__file__)))
 SETUP = os.path.join(ROOT, "setup.py")
 PREPROCESSOR = shutil.which("gcc")
 
-# Headers that no extension module includes, because generated code includes them.
+# Headers that no extension module includes -> the generated code that includes them.
 SHIPPED = {
     "gof/c_include/module_prologue.h": "C++ modules of Ops",
     "gof/c_include/numpy_1.h": "C code of Ops that was written for NumPy 1",
@@ -92,7 +92,7 @@ class TestIncludedFiles(SetupTest):
         self.assertEqual(self.included(files, "p/a.pyx", ["h"]), expected)
 
     def test_no_folder_hides_a_module(self):
-        """No folder has the name of an extension module. If the module is not built, Python would import the folder."""
+        """No folder is named like an extension module: Python would import the folder if the module is not built."""
         names = [extension.name for extension in self.extensions]
         self.assertEqual(len(set(names)), len(names))
         self.assertEqual([n for n in names if os.path.isdir(os.path.join(ROOT, n.replace(".", os.sep)))], [])

@@ -36,7 +36,7 @@ class TestSignatures(unittest.TestCase):
                 self.assertEqual(call_text(op), expected)
 
     def test_it_binds_what_calls_take(self):
-        """The signature of every elementwise function accepts as many arguments as its scalar Op."""
+        """The signature of every elementwise function accepts exactly as many arguments as the scalar Op."""
         for name in functions.__all__:
             op = getattr(functions, name)
             if not isinstance(op, T.Elemwise):

@@ -1,4 +1,4 @@
-"""Tests of functions that several threads, or Ops of other functions, call. Tests of forks."""
+"""Tests of functions that are called from several threads, or by Ops of other functions. Tests of forks."""
 
 import os
 import threading
@@ -53,7 +53,7 @@ class TestThreads(unittest.TestCase):
     def setUp(self):
         x = tt.dmatrix("x")
         self.count = theano.shared(np.zeros(()), "count")
-        # BLAS and a Python Op let other threads run while the function runs.
+        # The function calls BLAS and a Python Op, which let other threads run during a call.
         inner = theano.compile.as_op(itypes=[tt.dmatrix], otypes=[tt.dmatrix])(lambda v: np.exp(v - v.max()))
         self.f = theano.function(
             [x], [tt.dot(x, x.T).sum() + inner(x).sum() * 0, x.sum(axis=0)], updates=[(self.count, self.count + 1)]
@@ -198,9 +198,9 @@ class TestForks(unittest.TestCase):
         np.testing.assert_array_equal(state.get_value(), [0, 1, 1, 1])
 
     def test_a_lock_that_is_not_given_back(self):
-        """A fork waits for a lock, at most until a timeout.
+        """`os.fork` waits for a `ForkSafeLock` that another thread holds, but not longer than a timeout.
 
-        After a timeout, the child releases the lock and resets the data that the lock guards.
+        After a timeout, the child process releases the lock and resets the data that the lock guards.
         """
         lock, held, end, reset = threading.RLock(), threading.Event(), threading.Event(), []
         forks.ForkSafeLock(lock, lambda: reset.append(True))
@@ -224,7 +224,7 @@ class TestForks(unittest.TestCase):
         end.set()
         thread.join()
         with lock:
-            self.in_child(lambda: None)  # the thread that forks may hold the lock itself
+            self.in_child(lambda: None)  # a thread that holds the lock itself can fork
         self.assertEqual(reset, [])
 
 

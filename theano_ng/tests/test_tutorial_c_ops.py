@@ -65,7 +65,7 @@ class LeakySum(gof.Op):
 
 
 class Interleave(gof.Op):
-    """Interleave the elements of two vectors. One C function serves all nodes, another one is defined for each node."""
+    """An Op that interleaves two vectors. All nodes share one of its C functions; each node defines another one."""
 
     __props__ = ()
 
@@ -202,7 +202,7 @@ class VectorOps(unittest.TestCase):
 
 
 class RunningMaxAndItsRule(unittest.TestCase):
-    """Tests that a registered rule is applied only where its condition holds."""
+    """Tests that a registered rule rewrites only nodes for which its condition holds."""
 
     @classmethod
     def setUpClass(cls):
@@ -237,7 +237,8 @@ class RunningMaxAndItsRule(unittest.TestCase):
         for mode, ops in zip(
             MODES, ([RunningMax, theano.compile.DeepCopyOp], [theano.compile.DeepCopyOp], [theano.compile.DeepCopyOp])
         ):
-            # The function returns a copy of the constant, never the constant itself. FAST_COMPILE does not specialize.
+            # If rewriting reduces the graph to a constant, the function returns a copy of it. FAST_COMPILE may keep
+            # the Op, because it does not apply the rules in `specialize`.
             f = theano.function([], running_max(T.fill(np.zeros(4), -1.0)), mode=mode)
             self.assertEqual(f().tolist(), [-1.0] * 4)
             self.assertIn(type(f.maker.fgraph.outputs[0].owner.op), ops, mode)
@@ -252,8 +253,8 @@ class RunningMaxAndItsRule(unittest.TestCase):
                 self.assertEqual(f(part).tolist(), [max(part[: i + 1]) for i in range(len(part))])
 
 
-# A Type of Python integers, which are `long long` in C: once with methods as attributes of an instance, once as a
-# class.
+# A Type of Python integers, which are `long long` in C. It is defined twice: as a plain instance of Type with methods
+# as attributes, and as a class.
 
 
 def whole_filter(data, strict=False, allow_downcast=None):

@@ -105,7 +105,7 @@ class Loops(unittest.TestCase):
         self.assertEqual(k.get_value(), 5)
 
     def test_powers(self):
-        """A Python range is accepted as a vector, and the old flag for warnings can be set."""
+        """A function accepts a Python range as a vector, and programs can set the flag `warn.subtensor_merge_bug`."""
         before = config.warn.subtensor_merge_bug
         self.addCleanup(setattr, config.warn, "subtensor_merge_bug", before)
         config.warn.subtensor_merge_bug = False

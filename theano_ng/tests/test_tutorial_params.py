@@ -146,7 +146,7 @@ class TestTutorial(unittest.TestCase):
             for floor in (2, -0.5):
                 f = theano.function([x], AtLeast(floor)(x), mode=mode)
                 self.assertEqual([f(-3.0), f(2.5)], [floor, 2.5], (mode, floor))
-        # The C code does not contain the value of the params, so both Ops share a module.
+        # The C code does not contain the values of params, so Ops that differ only in their params share a module.
         first, second = modules(AtLeast(2)(x), AtLeast(-0.5)(x))
         self.assertIs(first, second)
         self.assertEqual(AtLeast(2), AtLeast(2.0))
@@ -174,7 +174,7 @@ class TestTutorial(unittest.TestCase):
 
     def test_params_may_depend_on_the_node_and_none_means_none(self):
         class Sized(Op):
-            """Multiply by the number of inputs."""
+            """An Op that multiplies its first input by the number of inputs, or by -1 if it has one input."""
 
             __props__ = ()
             params_type = Generic()

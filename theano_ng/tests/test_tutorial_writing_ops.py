@@ -399,7 +399,7 @@ class GradientRules(unittest.TestCase):
 
     def test_integers(self):
         a, b = tensor.lmatrices("a", "b")
-        # The gradient of an integer output is zero, and has a floating point dtype.
+        # The gradient with respect to the inputs of an integer output is zero, and has a floating point dtype.
         zeros = tensor.grad(tensor.dot(a, b).sum(), [a, b])
         self.assertEqual([g.dtype for g in zeros], [config.floatX] * 2)
         values = np.arange(6).reshape(2, 3), np.arange(3).reshape(3, 1)
@@ -412,7 +412,7 @@ class GradientRules(unittest.TestCase):
         cost = 0.5 * tensor.cast(y, "float64")
         self.assertEqual(tensor.grad(cost, y).eval({x: 3.7}), 0.5)
         self.assertEqual(tensor.grad(cost, x).eval({x: 3.7}), 0)
-        # The length `n` of `alloc(v, n)` has a disconnected gradient. So has a matrix of which only the shape is used.
+        # The length `n` of `alloc(v, n)`, and a matrix of which only the shape is used, have disconnected gradients.
         v, n = tensor.dscalar("v"), tensor.lscalar("n")
         self.assertRaises(theano.gradient.DisconnectedInputError, tensor.grad, tensor.alloc(v, n).sum(), n)
         m = tensor.dmatrix("m")
@@ -438,7 +438,8 @@ class GradientRules(unittest.TestCase):
             tensor.grad(Undefined()(x).sum(), x)
 
     def test_wrong_connection_patterns(self):
-        # The manual promises "a spurious TypeError or a missing ValueError", never wrong values.
+        # For a wrong `connection_pattern`, the manual promises "a spurious TypeError or a missing ValueError", never
+        # wrong values.
         class Product(Binary):
             pattern = [[True], [True]]
 

@@ -351,7 +351,7 @@ class T_OpContractMixin:
 class InferShapeTester(unittest.TestCase):
     """A base class for tests of `infer_shape`.
 
-    A subclass that overrides `setUp` must call the inherited `setUp`, and may set the attributes in its own.
+    A subclass that overrides `setUp` must call the inherited `setUp`. Its `setUp` may set the attributes below.
 
     Attributes
     ----------
@@ -478,7 +478,7 @@ class AttemptManyTimes:
 if config.cycle_detection == "fast":
 
     def assertFailure_fast(f):
-        """Decorate a test that must fail, because it needs regular cycle detection and ``fast`` is set."""
+        """Return a test that passes if `f` fails, because `f` needs regular instead of fast cycle detection."""
 
         @functools.wraps(f)
         def test_with_assert(*args, **kwargs):

@@ -162,8 +162,9 @@ class _ListOp(NativeOp, Op):
     """A base class of Ops on lists.
 
     `native_name` is the name of the C function in tensor/native/arrays/typed_lists.c. `compares` is True if the Op
-    compares elements. C code can compare only arrays. `counts` is True if the result is an integer. Such a result is
-    disconnected from the inputs. The gradient of other results with respect to lists and elements is undefined.
+    compares elements. The C function can compare only arrays, so such an Op runs in Python if the elements are not
+    arrays. `counts` is True if the result is an integer. An integer result is disconnected from the inputs. The
+    gradient of other results with respect to lists and elements is undefined.
     """
 
     native_name = None
@@ -412,7 +413,7 @@ class Insert(_InplaceListOp):
     ----------
     x : typed list
     index : integer scalar
-        The index. As in Python, an index beyond the start or the end of the list is replaced by this limit.
+        The index. As in Python, an index before the start or after the end of the list means the start or the end.
     toInsert : variable or value of the type of the elements
 
     Raises
@@ -618,8 +619,8 @@ class MakeList(_ListOp):
     ----------
     a : tuple or list
         At least one element. All variables must have the same type. Values become constants. If `a` contains
-        variables, the constants get their type. Instead of `a`, the elements can be passed as separate arguments. A
-        copy of a node is made by such a call.
+        variables, the constants get the type of the variables. Instead of `a`, the elements can be passed as separate
+        arguments. `Apply.clone_with_new_inputs` calls `make_node` in this way.
 
     Raises
     ------

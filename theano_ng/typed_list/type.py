@@ -144,8 +144,8 @@ class TypedListType(Type):
     def may_share_memory(self, a, b):
         """Return True if changing one value may change the other.
 
-        This is the case if both values are the same list, if one value contains the other at any level, or if elements
-        of both values share memory.
+        This is the case if both values are the same list, or if an element of one value, at any level, shares memory
+        with an element of the other value.
         """
         if a is b:
             return a is not None
@@ -209,7 +209,7 @@ def _same_mutable(x, y):
 
 
 def _leaves(value):
-    """Return all elements of nested lists that are not lists, in order. For a value that is no list, return [value]."""
+    """Return, in order, the elements of nested lists that are not lists themselves; [value] if the value is no list."""
     found, todo = [], [value]
     while todo:
         value = todo.pop()

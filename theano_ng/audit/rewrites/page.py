@@ -35,7 +35,7 @@ exhausted
     infinities and zeros. For other graphs, they are all combinations of lengths of axes, values of integer scalars and
     patterns of sparse matrices, in the dtypes of the example and with random elements.
 sampled
-    Only some of these values were computed. The third column gives the reason.
+    Only some of the values that ``exhausted`` requires were computed. The third column gives the reason.
 
 """
 

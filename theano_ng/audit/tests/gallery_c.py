@@ -353,8 +353,8 @@ class IgnoresStridesOfOutputToo(IgnoresStridesOfOutput):
     pass
 
 
-# These Ops fail only if the output cell already holds an array, which has guard margins. An array that the Op itself
-# allocates has none.
+# DebugMode finds the errors of these Ops only if the output cell already holds an array, because this array has guard
+# margins. An array that the Op itself allocates has none.
 
 FOUND = "int found = %(z)s && PyArray_DIM(%(z)s, 0) == n && n > 0;"
 

@@ -43,7 +43,7 @@ def rewritten(rule, *values, build=None, finite=True, tracks=None):
     build : callable
         A function that builds the graph from its input variables.
     finite : bool
-        If True, NaN alone is an error.
+        If True, DebugMode also raises an error for each NaN or infinite value.
     """
     inputs = [T.TensorType(v.dtype, (False,) * v.ndim)("x%d" % i) for i, v in enumerate(values)]
     mode = DebugMode(optimizer=out2in(local_optimizer(tracks)(rule)), check_isfinite=finite, check_c_code=False)
@@ -197,7 +197,7 @@ class Text(Type):
 
 
 class Twice(Op):
-    """Repeat a string twice."""
+    """An Op that concatenates a string with itself."""
 
     __props__ = ()
 

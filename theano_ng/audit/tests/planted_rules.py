@@ -1,4 +1,4 @@
-"""Wrong rewriting rules. For each rule the kinds of difference are listed that reveal its fault to the oracle."""
+"""Wrong rewriting rules. The decorator of each rule lists the kinds of difference by which the oracle can find it."""
 
 import numpy as np
 
@@ -30,7 +30,7 @@ def _replaced(node, new):
 
 @planted("rounding", tracks=[T.true_div])
 def cancels_all_equal_factors(node):
-    """Divide a product by one of its factors.
+    """Divide a product by one of its factors, and wrongly remove all factors that equal it.
 
     (x * y) / y  ->  x
     """
@@ -102,7 +102,7 @@ def computes_in_another_dtype(node):
 
 @planted("wraparound", tracks=[T.log])
 def forgets_that_sums_wrap_around(node):
-    """Take the logarithm of a sum of integers as if it did not wrap around before.
+    """Take the logarithm of a sum of integers as if the sum could not wrap around.
 
     log(1 + k)  ->  log1p(k)
     """
@@ -151,7 +151,7 @@ def ignores_clients(node):
 
 @planted("endless", tracks=[T.add])
 def swaps_for_ever(node):
-    """Exchange the operands of a sum.
+    """Exchange the operands of a sum. The rule also applies to its own result, so rewriting never ends.
 
     x + y  ->  y + x
     """
@@ -259,7 +259,7 @@ def forgets_a_sign(node):
 
 @planted("trace", tracks=[T.exp])
 def loses_the_stack_trace(node):
-    """Replace the exponential of a product with zero.
+    """Replace a product of x and zero by zeros, without a stack trace for the new exponential.
 
     exp(x * 0)  ->  exp(zeros_like(x))
     """
@@ -273,7 +273,7 @@ def loses_the_stack_trace(node):
 
 @planted("value", "nan", tracks=[T.lt])
 def steps_over_the_largest_integer(node):
-    """Compare an integer with the next one.
+    """Decide that k is less than k + 1, although the largest integer plus 1 wraps around.
 
     lt(k, k + 1)  ->  ones_like(k)
     """
@@ -304,7 +304,7 @@ def forgets_that_a_cast_rounds(node):
 
 @planted("crash", tracks=[T.sqr])
 def raises_for_other_ranks(node):
-    """Compute a square as a product.
+    """Compute a square as a product. The rule raises an error if the input is not a vector.
 
     sqr(x)  ->  x * x
     """
@@ -348,7 +348,7 @@ def is_off_after_a_loop(node):
 
 @planted("rounding", tracks=[Elemwise], when=computes(scalar.Cosh, scalar.ArcCosh))
 def forgets_that_a_function_is_even(node):
-    """Cancel two functions in both orders, although only the order of the example is correct.
+    """Cancel `cosh` and `arccosh` in either order, although only the order of the example is correct.
 
     cosh(arccosh(1 + x))  ->  1 + x
     """

@@ -102,7 +102,7 @@ class DoesNotCompile(RightCode):
 
 
 class Scaled(Half):
-    """A wrong Op: equality ignores the factor."""
+    """A wrong Op: instances with different factors are equal."""
 
     __props__ = ("shift",)
 
@@ -221,7 +221,7 @@ class TestOptions(unittest.TestCase):
     def test_computed_inputs(self):
         """`make_node` accepts inputs that the callable of a case computes from other inputs.
 
-        In the test, it finds from such an input that a length is always 1.
+        In the test, `make_node` of Reshape finds from such an input that a length is always 1.
         """
         case = Case(lambda x: T.reshape(x, [x.shape[0] * x.shape[1], T.shape(x)[2]]), [MATRIX.reshape(4, 3, 1)])
         report = audit(case, checks="make_node,output_types")

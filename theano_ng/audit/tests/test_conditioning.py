@@ -11,9 +11,9 @@ from theano_ng.audit.conditioning import explained_by_rounding
 
 
 def _explained(function, value, other):
-    """Return an array of booleans: True where rounding explains a difference.
+    """Return an array of booleans: True for elements whose difference is explained by rounding errors.
 
-    The difference is that between function(value) and `other`.
+    The difference is the one between ``function(value)`` and `other`.
     """
     return explained_by_rounding(
         lambda values: [function(*values)], [value], 0, function(value), np.asarray(other, value.dtype)
@@ -35,7 +35,8 @@ class TestExplained(unittest.TestCase):
         self.assertEqual(_explained(total, x, [1e288, 1 + 1e-15]).tolist(), [False, True])
 
     def test_jumps_explain_nothing(self):
-        # The smallest change of an input crosses the jump; a larger change does not change the result more.
+        # The smallest change of an input crosses the jump. A larger change has the same effect, so
+        # rounding errors do not explain the difference.
         x = np.array([1.0, -3.0, 0.0])
         self.assertEqual(_explained(np.floor, x, [0.0, -4.0, 1.0]).tolist(), [False, False, False])
         self.assertEqual(_explained(lambda x: (x >= 1) * 1.0, x, [0.0, 1.0, 1.0]).tolist(), [False, False, False])

@@ -174,7 +174,7 @@ class _WrongScalar(scalar.UnaryScalarOp):
 
 
 class _WrongAdd(type(scalar.add)):
-    """A sum with a shift that is undefined behavior in C."""
+    """The scalar Op `add`, with a shift in its C code that is undefined behavior."""
 
     def c_code(self, node, name, inputs, outputs, sub):
         return "volatile int far = 40; %s = %s + 0 * (1 << far);" % (outputs[0], " + ".join(inputs))
@@ -185,7 +185,7 @@ class _WrongAdd(type(scalar.add)):
 
 @unittest.skipIf(UNAVAILABLE, UNAVAILABLE)
 class TestWorker(unittest.TestCase):
-    """Tests of the worker; one process runs all programs."""
+    """Tests of `sanitizer.Worker`: one worker process runs the C code of all tests of this class."""
 
     @classmethod
     def setUpClass(cls):
@@ -245,7 +245,7 @@ class TestWorker(unittest.TestCase):
         self.assertEqual([error for error, _, _ in found], ["UndefinedBehaviour"] * len(found))
         self.assertIsNotNone(record)  # the program continues
         self.assertTrue(found[0][1].endswith("big = big + 1; }`"), found)
-        # The next example reports its fault, too.
+        # The process has survived the fault, and reports another fault of the Op in the next run.
         _, found = self.run_op(op, np.zeros(0))
         self.assertTrue(found[0][1].endswith("big = 1 / zero; big = big + 1; }`"), found)
 
@@ -257,7 +257,7 @@ class TestWorker(unittest.TestCase):
         ((output, count, where, one, other),) = record["uninitialized"]
         self.assertEqual((output, count, where, found), (0, 1, (0,), []))
         self.assertNotEqual(one, other)
-        # Reading past the end of a local array is reported as well, although the memory may hold zero by chance.
+        # A read of an uninitialized element of a local array is reported, too, although it may be zero by chance.
         local = Twice("{double sum[8]; if (n) *(double*)PyArray_GETPTR1(%(z)s, n - 1) += sum[n]; }")
         self.assertEqual(
             [entry[:3] for entry in self.run_op(local, np.arange(3.0))[0]["uninitialized"]], [(0, 1, (2,))]

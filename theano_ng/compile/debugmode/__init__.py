@@ -1,10 +1,10 @@
 """DebugMode: a mode whose functions check themselves.
 
-The graph of a function is rewritten several times, to check that rewriting is deterministic. In a call, every node runs
-with its Python code and its C code, twice each, on copies of its inputs. DebugMode then compares the results of these
-runs, and checks that changes of inputs and aliases agree with the `destroy_map` and the `view_map` of the Op. Nodes
-that rewriting removed are run, too, so that every replacement can be checked on the values of the call. No node is
-evaluated lazily, and no intermediate value is freed before the end of the call.
+The graph of a function is rewritten several times, to check that rewriting is deterministic. In a call, every node of
+the rewritten graph runs with its Python code and its C code, twice each, on copies of its inputs. DebugMode then
+compares the results of these runs, and checks that changes of inputs and aliases agree with the `destroy_map` and the
+`view_map` of the Op. Nodes that rewriting removed run once with each code, so that every replacement can be checked on
+the values of the call. No node is evaluated lazily, and no intermediate value is freed before the end of the call.
 
 ==============  ======================================================================
 `mode`          `DebugMode`, its linker and the maker of its functions
@@ -60,7 +60,7 @@ from theano_ng.compile.ops import _output_guard
 from theano_ng.configdefaults import config
 
 for _thing in (DataDestroyed, DebugMode, NoDuplicateOptWarningFilter, _DummyLinker, _Linker, _Maker):
-    # Give the classes their documented path, for pickles and reprs.
+    # Set `__module__` to the documented module, because pickles and reprs contain it.
     _thing.__module__ = __name__
 del _thing
 

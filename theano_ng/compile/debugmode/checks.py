@@ -80,7 +80,8 @@ def _copy_for(r, value):
 def _may_share_memory(r, a, b):
     """Return True if two values share memory.
 
-    For arrays, the test is exact unless it takes too much work. For other values, the type of `r` decides.
+    For arrays, the test is exact unless it takes too much work. For other values, the type of the variable `r`
+    decides by its method `may_share_memory`.
     """
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         if not np.may_share_memory(a, b):
@@ -218,6 +219,14 @@ def _could_reuse(node, what, value, memory):
 
     An output that is declared as a view may be a copy in two cases: if the layout of the input permits no view, or if
     the Op decides at run time which input it returns (ifelse).
+
+    Parameters
+    ----------
+    node : Apply
+    what : {"destroyed", "viewed"}
+        Whether the Op declares that it computes the output in place, or that the output is a view.
+    value, memory : object
+        The value of the output, and the value of the input in whose memory the output could have been.
     """
     if isinstance(node.op, OutputGuard) or getattr(value, "size", 1) == 0 or np.isscalar(value):
         return False
@@ -233,6 +242,8 @@ def _could_reuse(node, what, value, memory):
 
 def _check_viewmap(node, storage_map):
     """Check that each output of a node shares memory only with inputs that `view_map` and `destroy_map` list for it.
+
+    Nor may outputs that share no memory with inputs share memory with each other, unless only the caller gets them.
 
     Raises
     ------
@@ -275,7 +286,7 @@ def _check_strides_match(a, b, warn_err, op):
         or a.size == 0
     ):
         return
-    # The stride of a dimension of length 1 has no meaning.
+    # Ignore the stride of a dimension of length 1: no element is accessed by it.
     if any(s != t for s, t, n in zip(a.strides, b.strides, a.shape) if n > 1):
         message = "Stride mismatch: shape %s, strides %s of perform and %s of C code, op %s" % (
             a.shape,
@@ -329,9 +340,10 @@ def _get_preallocated_maps(node, prealloc_modes, varied, r_vals, inplace_outs, i
 
     Notes
     -----
-    Except for the kind "initial", arrays are filled with a negative or with a positive number. If an Op adds to the old
-    contents of its memory, or compares with them, a result is then wrong. An output that is not an array gets a copy of
-    the correct value (kind "previous"), or of the value of the previous call ("initial"), as in an ordinary call.
+    Except for the kind "initial", arrays are filled with a negative or with a positive number. If an Op uses the
+    old contents of this memory (it adds to them or compares with them), one of the results is therefore wrong. An
+    output that is not an array gets a copy of the correct value (kind "previous"), or of the value of the previous call
+    ("initial"), as in an ordinary call.
     """
     modes, everything = set(prealloc_modes), "ALL" in prealloc_modes
 

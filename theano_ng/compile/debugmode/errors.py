@@ -143,7 +143,7 @@ class AddressError(BadThunkOutput):
         self.written = written
 
     def one_line(self):
-        """Return one line of text: the output, where the node wrote outside of it, and how far away."""
+        """Return one line of text: the output, and where and how far outside of its memory the node wrote."""
         places = [
             "%d bytes %s%s" % (count, side, ", as far as %d bytes from it" % far if far else "")
             for side, count, far in self.written
@@ -155,7 +155,7 @@ class AddressError(BadThunkOutput):
         )
 
     def str_diagnostic(self):
-        """Return a text that describes the node, the run, the memory and where the node wrote outside of it."""
+        """Return a text that describes the node, the run, the memory, and where the node wrote outside the memory."""
         memory = self.val2
         lines = ["AddressError", "  " + self.one_line()] + _node_lines(self.r.owner)
         lines += [
@@ -305,6 +305,6 @@ for _thing in (
     StochasticOrder,
     InvalidValueError,
 ):
-    # Give the classes their documented path, for pickles and reprs.
+    # Set `__module__` to the documented module, because pickles and reprs contain it.
     _thing.__module__ = "theano_ng.compile.debugmode"
 del _thing

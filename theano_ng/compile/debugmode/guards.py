@@ -25,8 +25,8 @@ class Guarded:
     strides : tuple of int, optional
         The strides in bytes. No two elements may overlap. By default, the strides of a C-contiguous array.
     room : int
-        The minimum number of elements for which each margin has space. An Op that assumes a wrong shape then writes
-        into a margin.
+        The minimum number of elements for which each margin has space. It should be at least the size of any wrong
+        shape that an Op may assume, so that the Op writes into a margin.
 
     Attributes
     ----------
@@ -35,10 +35,10 @@ class Guarded:
 
     Notes
     -----
-    Each margin has space for `room` elements (or for the array's size, if larger) of the widest dtype. An Op that
-    assumes wrong strides, lengths or item sizes therefore writes into the margins. If this is more than 1 MiB, the
-    margin is limited to the largest of three sizes: 1 MiB, the number of bytes that the array spans, and the size of
-    the same number of elements in the dtype of the array.
+    Each margin has space for `room` elements of the widest dtype, or for as many elements as the array has if these
+    are more. An Op that assumes wrong strides, lengths or item sizes therefore writes into the margins. If a margin
+    would be larger than 1 MiB, it is limited to the largest of three sizes: 1 MiB, the number of bytes that the array
+    spans, and the size of the same number of elements in the dtype of the array.
     """
 
     def __init__(self, shape, dtype, strides=None, room=0):
@@ -54,8 +54,8 @@ class Guarded:
         length = 2 * margin + span + 4 * _ALIGNMENT
         self._block = np.empty(length + -length % len(_PATTERN), "uint8")
         self._block.reshape(-1, len(_PATTERN))[...] = _PATTERN
-        # Start at an odd multiple of the alignment, so that code fails if it requires a larger alignment than malloc
-        # guarantees.
+        # Let the array start at an odd multiple of the alignment, so that code which requires a larger alignment than
+        # malloc guarantees fails.
         address = self._block.__array_interface__["data"][0] + margin
         self.low = margin + (_ALIGNMENT - address) % (2 * _ALIGNMENT)
         self.high = self.low + span

@@ -80,8 +80,9 @@ class _Linker(link.LocalLinker):
         fgraph = self.fgraph
         tracker = fgraph.equivalence_tracker
         active_order = self.schedule(fgraph)
-        # Also run the nodes that rewriting removed: their values show if the replacement was correct. Leave out a node
-        # that rewriting rejected because it destroys an input that it also reads: its outputs have no meaning.
+        # Also run the nodes that rewriting removed: their values show if the replacements were correct. Leave out nodes
+        # that destroy a variable which they also read as another input: the values of their outputs have no meaning,
+        # and rewriting rejected these nodes.
         active = set(active_order)
         once = [r for r in tracker.all_variables_ever if r.owner in active or not _destroys_what_it_reads(r.owner)]
         order = io_toposort(fgraph.inputs, list(fgraph.outputs) + once)
@@ -94,14 +95,14 @@ class _Linker(link.LocalLinker):
         input_storage, output_storage, storage_map = link.map_storage(
             fgraph, order, input_storage, output_storage, storage_map
         )
-        # Nodes run in separate cells, because the cells of inputs may belong to shared variables, which other functions
-        # may read during the call.
+        # Nodes do not use the cells of `storage_map`, because the cells of its inputs may belong to shared variables,
+        # which other functions may read during the call.
         cells = {r: [None] for r in storage_map}
         compute_map = {r: [True] for r in storage_map}
         checks = self.maker.checks
         runs = []
-        # Compile kernels at once. The interpreter, which otherwise runs until the kernels are compiled, is compared
-        # with them as a separate implementation.
+        # Wait until the kernels are compiled. By default, an interpreter runs nodes until then. Here, it is a separate
+        # implementation, whose results are compared with the results of the kernels.
         compiled = config.change_flags(tiered="off")
         with compiled, inner_functions(checks.mode), link.native_kernels(order if checks.c_code else ()):
             for i, node in enumerate(order):
@@ -138,7 +139,7 @@ class _Maker(FunctionMaker):
     """
 
     def _make_linker(self, mode):
-        self.checks = _Checks(mode)  # with the current values of the flags
+        self.checks = _Checks(mode)  # reads the current values of the flags
         if not hasattr(self.fgraph, "equivalence_tracker"):
             _track(self.fgraph)  # a graph from a pickle is already rewritten, and has no tracker
         return _Linker(self)

@@ -1,4 +1,4 @@
-"""The checked run of a graph in DebugMode: every node runs twice with each of its implementations."""
+"""The checked run of a graph in DebugMode: every node runs with all its implementations, usually twice with each."""
 
 import contextlib
 import logging
@@ -52,7 +52,7 @@ class _Checks:
 
 @contextlib.contextmanager
 def _filled_memory(byte):
-    """Fill the memory of all new arrays with a byte inside the context.
+    """Inside the context, fill the memory of each new array with `byte`.
 
     If code reads memory to which it has not written, two runs with different bytes compute different results.
     """
@@ -115,8 +115,8 @@ class _NodeThunks:
                 _logger.warning("Op %s doesn't have a perform, forcing check of the C code", op)
             self.c = link.make_node_thunk(node, cells, compute_map, [])
 
-        # A Python Op whose outputs are all views of inputs exists for its side effects, such as printing or a
-        # breakpoint. It runs only once.
+        # An Op without C code whose outputs are all views of inputs exists for its side effects, such as printing or a
+        # breakpoint. Therefore it runs only once.
         self.twice = self.c is not None or any(
             i not in (getattr(op, "view_map", None) or {}) for i in range(len(node.outputs))
         )
@@ -183,7 +183,7 @@ class _CheckedMachine:
     runs : list of _NodeThunks
         The thunks of each node of `order`.
     cells : dict
-        Variable -> cell in which the nodes run.
+        Variable -> cell that the nodes read and fill.
     storage_map : dict
         Variable -> cell that callers fill and read.
     reasons, inserted : dict
@@ -311,11 +311,11 @@ class _CheckedMachine:
                     for r in node.outputs:
                         _check_strides_match(r_vals[r], cells[r][0], checks.strides, node.op)
                 # Nodes that rewriting removed run once: only their values are needed, to check the replacements. The
-                # interpreter runs once, too: the C code that calls it also calls the compiled kernel, and has therefore
-                # been tested by the repeated runs with that kernel.
+                # interpreter runs once, too: the same C code calls the interpreter and the compiled kernel, and the
+                # repeated runs with the kernel have already tested this code.
                 if node not in self.active or kind == "interpreter":
                     continue
-                # The first run has already checked the inner functions.
+                # The first run has already checked the inner functions, so the next runs use FAST_RUN for them.
                 with inner_functions(FAST_RUN):
                     if run.twice:
                         self._run_again(node, run, thunk, kind, finite, r_vals, dr_vals)
@@ -382,7 +382,7 @@ class _CheckedMachine:
         maps = [getattr(node.op, name, None) or {} for name in ("view_map", "destroy_map")]
         for i, (r, value) in enumerate(zip(node.outputs, before)):
             if any(i in table for table in maps):
-                continue  # the maps declare that this output shares memory with an input
+                continue  # `view_map` or `destroy_map` declares that this output shares memory with an input
             if _may_share_memory(r, value, cells[r][0]):
                 raise BadThunkOutput(
                     r,

@@ -99,7 +99,7 @@ class _VariableEquivalenceTracker(Feature):
     def on_change_input(self, fgraph, node, i, r, new_r, reason=None):
         self.event_list.append(_FunctionGraphEvent("change", node, reason=reason, idx=i))
         known = self.reasons.setdefault(new_r, [])
-        if not any(old is r for _, old, _, _ in known):  # one record for all clients of `r`
+        if not any(old is r for _, old, _, _ in known):  # this method is called for each client of `r`
             texts = (_snapshot(r), _snapshot(new_r)) if self.snapshots else ("", "")
             known.append((reason, r) + texts)
 
@@ -115,8 +115,9 @@ def _snapshot(variable):
 
 
 def check_eq(var, val1, val2):
-    """Return True if two values of a variable agree. Compare by ``var.tag.values_eq_approx`` if it exists, or by the
-    type.
+    """Return True if two values of a variable agree.
+
+    The function ``var.tag.values_eq_approx`` compares them or, if it does not exist, the method of the type.
 
     Parameters
     ----------
@@ -260,8 +261,8 @@ class _Judge:
       graph without floating point numbers is exact. The result of the new graph must then be equal. If the old graph
       computes with integers up to its last step, only the rounding of the old graph counts for a floating point result.
 
-    An element that is finite in the old graph therefore has to stay finite. For a variable with
-    ``tag.values_eq_approx``, this function compares the values.
+    An element that is finite in the old graph therefore has to stay finite. If the tag of a
+    variable has a function `values_eq_approx`, this function compares the values.
 
     Parameters
     ----------
@@ -299,7 +300,7 @@ class _Judge:
         for new_r, entries in self.reasons.items():
             for entry in entries:
                 self.parent[self._class_of(entry[1])] = self._class_of(new_r)
-        # Try the cheap explanation first. Each accepted difference may explain further differences.
+        # Call `_is_free` first, because it is cheaper. Each accepted difference may explain further differences.
         pairs = [_Pair(new_r, entry, self.r_vals) for new_r, entry in doubtful]
         for explains in (self._is_free, self._is_rounding):
             left = []
@@ -338,7 +339,10 @@ class _Judge:
         return v
 
     def _follows(self, pair):
-        """Return True if both graphs contain variables that replaced each other and whose difference was accepted."""
+        """Return True if the difference of a pair can follow from an accepted difference.
+
+        The two graphs then contain two variables of one class with an accepted difference, and their values differ.
+        """
         known = {}
         for v in pair.start if self.disputed else ():
             if self._class_of(v) in self.disputed:
@@ -373,7 +377,7 @@ class _Judge:
             return (self._within_range if pair.old.dtype.kind in "biu" else self._within_distance)(pair)
 
     def _within_range(self, pair):
-        """Return True if each integer of the new graph is in the range of results of the old graph under rounding."""
+        """Return True if each integer of the new graph lies between results of the old graph with rounding errors."""
         nodes, rng = self._nodes_within(pair.inner), np.random.RandomState(1)
         least = most = pair.old
         for _ in range(_TRIALS):
@@ -386,7 +390,7 @@ class _Judge:
         return False
 
     def _within_distance(self, pair):
-        """Return True if the difference of the values does not exceed their changes by rounding."""
+        """Return True if the two values differ at most as much as random rounding errors change them."""
         old, new = pair.old, pair.new
         wide = "complex128" if old.dtype.kind == "c" else "float64"
         rng = np.random.RandomState(1)

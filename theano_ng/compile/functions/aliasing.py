@@ -59,7 +59,7 @@ def alias_roots(*variables):
 
 
 def view_tree_set(v, treeset):
-    """Add to a set `v` and all variables that are computed from it and share its memory.
+    """Extend a set by `v`, and by all variables that are computed from `v` and share its memory.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def infer_reuse_pattern(fgraph, outputs_to_disown):
     Returns
     -------
     list of Variable
-        The variables that nodes of the graph compute.
+        Only variables that nodes of the graph compute, no inputs and no constants.
     """
     roots = {}
     for o in outputs_to_disown:

@@ -1,6 +1,6 @@
-"""Copies of compiled functions: they have a copy of the graph and may have other shared variables.
+"""Copies of compiled functions. Each has a separate copy of the rewritten graph, and may have other shared variables.
 
-Nothing is rewritten.
+The copied graph is not rewritten again.
 """
 
 import copy
@@ -107,7 +107,7 @@ def copy_function(function, share_memory=False, swap=None, delete_updates=False,
 
 
 def _protect_former_updates(maker, fgraph):
-    """Insert copies of inputs that nodes change in place and that had updates in the original function."""
+    """Let in-place nodes overwrite copies of the inputs that had updates in the original function, not these inputs."""
     destroyed = destroyed_roots(fgraph)
     for spec, variable in zip(maker.inputs, fgraph.inputs):
         if spec.update is not None and variable in destroyed:

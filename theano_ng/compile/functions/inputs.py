@@ -218,7 +218,8 @@ def quick_check(container):
         NumPy's type number; the number of dimensions; a bit mask of the broadcastable dimensions; True if scalars are
         accepted; a bit mask of other type numbers (the Type converts 0-d arrays of these types, whatever their values).
     """
-    # gof and compile do not import tensor. If its module was never imported, no type can be a TensorType.
+    # The packages gof and compile do not import the package tensor. No type can be a TensorType if nothing has imported
+    # the module of this class.
     module = sys.modules.get("theano_ng.tensor.type")
     tensor_type = getattr(module, "TensorType", None)
     kind = container.type
@@ -239,13 +240,16 @@ def quick_check(container):
 
 @functools.cache
 def _held(kind):
-    """Return a mask: bit n is set if a tensor type can hold all values of the other dtype with type number n."""
+    """Return a mask: bit n is set if the Type `kind` can hold all values of the dtype with type number n.
+
+    The bits of the dtype of `kind` itself are not set.
+    """
     import numpy
 
     bits = 0
     for code in "?bBhHiIlLqQfd":
         array = numpy.zeros((), code)
-        # Two type numbers can have equal dtypes. The Type then returns a view, which is not a conversion.
+        # Two type numbers can have equal dtypes (long and long long). Arrays of an equal dtype need no conversion.
         if array.dtype != kind.dtype:
             try:
                 kind.filter(array, allow_downcast=False)

@@ -404,7 +404,7 @@ class FunctionMaker:
         ]
 
     def __reduce__(self):
-        return _pickle_FunctionMaker(self)  # also for subclasses, the makers of special modes
+        return _pickle_FunctionMaker(self)  # subclasses (the makers of special modes) inherit this method
 
     def __setstate__(self, state):
         """Restore a maker that Theano pickled. Compile the user's original graph, not the graph that Theano rewrote."""
@@ -430,7 +430,7 @@ class FunctionMaker:
         return copy.copy(mode.linker)
 
     def _rewritten_graph(self, inputs, outputs, accept_inplace):
-        """Return the rewritten graph from the cache. If the entry is missing, rewrite the graph and store it."""
+        """Return the rewritten graph from the cache. If the cache does not contain it, rewrite and store it."""
         cached = graph_cache.find(self.mode, inputs, outputs, accept_inplace, std_fgraph.features)
         if cached is not None:
             start = time.perf_counter()
@@ -670,10 +670,10 @@ def _constructor_Function(maker, input_storage, inputs_data, trust_input=False):
     storage = []
     for spec, container, value in zip(maker.inputs, input_storage, inputs_data):
         if isinstance(spec.value, link.Container):
-            # Use the container of a shared variable or of another function, which is in the same pickle.
+            # This container belongs to a shared variable or to another function. The same pickle contains it.
             storage.append(spec.value)
         else:
-            # Keep this container object: other functions may use it as their value.
+            # Reuse this Container object: input specifications of other functions may refer to it.
             container.storage[0] = value
             storage.append(container)
     f = maker.create(storage, trustme=True)
@@ -721,6 +721,6 @@ def _constructor_FunctionMaker(kwargs):
 copyreg.pickle(Function, _pickle_Function)
 
 for _thing in (AliasedMemoryError, FunctionMaker, Supervisor, UnusedInputError):
-    # Give the classes their documented path, for pickles, reprs and tracebacks.
+    # Set `__module__` to the documented module, because pickles, reprs and tracebacks contain it.
     _thing.__module__ = "theano_ng.compile.function_module"
 del _thing

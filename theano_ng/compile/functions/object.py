@@ -71,7 +71,7 @@ class Function(Drawable, FunctionBase):
         A read-only mapping to Containers, and a mapping to values. Positions, names and Variables are the keys.
     """
 
-    # Arguments of the constructor, which are attributes of the instance.
+    # The constructor sets these attributes to its arguments.
     maker: Any = None
     indices: Any = None
     defaults: Any = None
@@ -154,7 +154,7 @@ class Function(Drawable, FunctionBase):
     def _exposure(self, states):
         """Return the state that would be lost if a node failed.
 
-        It is empty for virtual machines in Python and for other callables, because their calls copy all state.
+        The result is empty for virtual machines in Python and for other callables, because their calls copy all state.
         """
         fn = self.fn
         if not states or not hasattr(fn, "thunks"):
@@ -378,7 +378,7 @@ class Function(Drawable, FunctionBase):
                 if variable.owner is not None and not isinstance(variable, Constant):
                     cell[0] = None
         for node in self.nodes_with_inner_function:
-            # An InnerGraph has functions for several modes.
+            # Prefer an InnerGraph to its function: its method `free` covers the functions for all modes.
             inner: Any = getattr(node.op, "inner_graph", None)
             if inner is None:
                 inner = getattr(node.op, ops_with_inner_function[type(node.op)], None)
@@ -406,7 +406,7 @@ class Function(Drawable, FunctionBase):
         outputs = [str(out.variable.type if out.variable.name is None else out.variable) for out in self.outputs]
         text = "<%s%s (%s) -> %s" % (
             type(self).__name__,
-            # The default name consists of the path and the line of the call that made the function.
+            # Omit the folders: the default name is the path and the line of the call that made the function.
             " " + os.path.basename(self.name) if self.name else "",
             _listed(inputs),
             "None" if self.return_none else _listed(outputs) if outputs else "nothing",

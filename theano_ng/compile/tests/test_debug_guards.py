@@ -159,7 +159,7 @@ class TestDebugMode(unittest.TestCase):
         self.assertEqual(error.written, [("between its elements", 8, 0)])
 
     def test_initial(self):
-        """In a second call, the result of the previous call lies between margins, too."""
+        """In a second call, DebugMode also puts guard margins around the output array of the first call."""
 
         def perform(inputs, outputs):
             found = outputs[0][0]

@@ -107,7 +107,7 @@ class TestWrongOps(unittest.TestCase):
             outputs[0][0] = both = inputs[0] * 2
             outputs[1][0] = both[:2]
 
-        # Outputs of the function may share memory.
+        # Two outputs of an Op may share memory only if the function returns both, and no node reads them.
         run(op(twins, n_outputs=2), V)
         x = T.dvector("x")
         first, second = op(twins, n_outputs=2)(x)
@@ -428,9 +428,9 @@ class TestNoFalseAlarm(unittest.TestCase):
 
 class TestRefusedReplacements(unittest.TestCase):
     def test_in_place_on_what_is_read_as_well(self):
-        """DebugMode accepts a graph in which an in-place node was refused.
+        """DebugMode accepts a graph for which the destroy handler has refused an in-place node.
 
-        The node was refused because it would overwrite one of its other inputs.
+        The node was refused because it would overwrite an array that it also reads as another input.
         """
         m, v = np.arange(16.0).reshape(4, 4) / 7, np.arange(1.0, 5.0)
         for expression, want in (

@@ -130,7 +130,7 @@ class TestMemoryForOutputs(unittest.TestCase):
         self.assertEqual(build("")(3), [3.0])
         self.assertRaises(BadThunkOutput, build("previous"), 3)
         f = build("initial")
-        self.assertEqual(f(3), [3.0])  # the output storage was empty before the first call
+        self.assertEqual(f(3), [3.0])  # the output storage was empty, so this call created a list
         self.assertRaises(BadThunkOutput, f, 4)
 
     def test_previous_call(self):
@@ -193,7 +193,7 @@ class TestInnerGraphs(unittest.TestCase):
             self.assertRaisesRegex(InvalidValueError, "log", strict, [0.0])
             self.assertEqual(lax([0.0]).tolist(), [0.0])
         # The inner graph is compiled for each of the two settings, and once more for repeated runs, in which DebugMode
-        # does not check inner graphs. It is not compiled for its own mode.
+        # does not check inner graphs. The function for the Op's own mode, `outer.fn`, is not compiled.
         self.assertEqual(len(outer.inner_graph.functions), 3)
         self.assertIsNone(outer.fn)
         self.assertEqual(lax([1.0]).tolist(), strict([1.0]).tolist())
@@ -311,7 +311,7 @@ class TestRewritesAndNaN(unittest.TestCase):
         f = theano.function([x], T.maximum(T.log(x), 0), mode=self.relu_by_switch())
         self.assertEqual(f([1.0]).tolist(), [0.0])
         self.assertRaises(BadOptimization, f, [-1.0])
-        # In a reduction, a NaN in one element makes the result NaN.
+        # One NaN among the elements makes the sum NaN. The rule wrongly replaces it by zero.
         g = theano.function([x], T.sum(x), mode=rule(T.sum(x).owner.op, lambda a: T.sum(T.switch(T.eq(a, a), a, 0.0))))
         self.assertEqual(float(g([1, 2])), 3)
         self.assertRaises(BadOptimization, g, [1, np.nan])
@@ -347,7 +347,7 @@ class TestRewritesAndNaN(unittest.TestCase):
             [x], T.eq(T.log(x), T.log(x)), mode=rule(T.eq, lambda a, b: T.ones_like(a, dtype="bool"), **ignored)
         )
         self.assertEqual(h([-1.0, 1.0]).tolist(), [True, True])
-        # This rule is also wrong in elements that are not NaN.
+        # This rule is also wrong for numbers, so DebugMode refuses it in spite of `ignores_nonfinite`.
         f = theano.function(
             [x], T.maximum(x, 0), mode=rule(T.maximum, lambda a, b: T.switch(T.gt(a, b), a, b + 1), **ignored)
         )
@@ -369,7 +369,7 @@ class TestRewritesAndNaN(unittest.TestCase):
             self.assertRaises(BadOptimization, f, [value])
 
     def test_integers_are_exact(self):
-        """DebugMode refuses a rule that computes integers in floating point, if the old graph does not."""
+        """DebugMode refuses a rule that computes integers in floating point, if the old graph computes them exactly."""
         i, j, x = T.lvector("i"), T.lvector("j"), self.x
         quotient = lambda a, b: T.floor(a * (1.0 / b))
         integers = lambda a: T.cast(a, "int64")
@@ -402,9 +402,9 @@ class TestRewritesAndNaN(unittest.TestCase):
                     f(*values)
 
     def test_integers_of_rounded_numbers(self):
-        """DebugMode accepts other integers if they are computed from rounded values.
+        """DebugMode accepts a rule that changes integers that the old graph computes from rounded values.
 
-        Another rounding of these values must explain the change.
+        It accepts the change only if another rounding of these values gives the new integers.
         """
         i, j, x = T.lvector("i"), T.lvector("j"), self.x
         to_int = T.cast(x, "int64").owner.op
@@ -449,7 +449,7 @@ class TestRewritesAndNaN(unittest.TestCase):
             np.testing.assert_allclose(g([1000.0, 2.0]), [1e-6, 0.25])
 
     def test_the_rules_of_the_package(self):
-        """DebugMode finds no fault in FAST_RUN for expressions that overflow or divide zero by zero.
+        """DebugMode finds no wrong rule among those of FAST_RUN for expressions that overflow or divide zero by zero.
 
         The arguments are finite, infinite and NaN.
         """

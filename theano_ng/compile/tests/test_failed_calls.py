@@ -38,9 +38,9 @@ class Breaks(Op):
 
 
 class TestState(unittest.TestCase):
-    """Tests of calls that fail for some values of the arguments.
+    """Tests of calls that fail because of the values of the arguments.
 
-    A call with equal shapes has succeeded before.
+    Before the failing calls, the same function succeeds with other values.
     """
 
     def check(self, inputs, updates, good, bad, error):
@@ -87,7 +87,7 @@ class TestState(unittest.TestCase):
             self.assertEqual((len(states), found.if_small, found.always), (2, [], []))
 
     def test_ops_of_users(self):
-        """The state is restored after an Op that fails midway."""
+        """A failed call restores a state that an Op of a user had overwritten in part when it failed."""
         a, x = theano.shared(np.zeros(3), name="a"), T.dscalar("x")
         self.check([x], [(a, Breaks()(a, x))], (1.0,), [(-1.0,)], ArithmeticError)
         b = theano.shared(np.zeros(3), name="b")
@@ -181,7 +181,7 @@ class TestReasons(unittest.TestCase):
                     state = theano.shared(generator, borrow=True)
                     new, sample = draw(state) if draw is raw_random.permutation else draw(state, (5,))
                     state.default_update = new
-                    # DebugMode draws several times in a call.
+                    # The mode is fixed, because DebugMode would draw several times in a call.
                     f = theano.function([x, k], [Stops()(x, k), sample], mode=get_mode("FAST_RUN"))
                     f(np.ones(2), 0)
                     for reason in self.reasons:
@@ -246,7 +246,7 @@ class TestReasons(unittest.TestCase):
 class TestCallbacks(unittest.TestCase):
     """Tests of callbacks that run between nodes, and may raise an exception after any node.
 
-    States then keep their values.
+    If a callback raises an exception, the shared variables keep the values from before the call.
     """
 
     def check(self, mode, good, bad, error):

@@ -266,7 +266,8 @@ class TestAliasing(unittest.TestCase):
         self.assertEqual([f(), f(), f([5.0]), f()], [[2.0], [2.0], [6.0], [2.0]])
 
     def test_kept_values_are_not_results(self):
-        # If memory is not freed (no gc), the memory of a result must not become a buffer of the next call.
+        # With this linker, intermediate values are kept after a call, and the next call reuses their memory. The
+        # call must not reuse the memory of a result that the caller has received.
         class Reuse(Op):
             __props__ = ()
 

@@ -1,4 +1,4 @@
-"""Tests of the cache of rewritten graphs: hits equal misses, keys are stable and distinct, bad entries are ignored."""
+"""Tests of the graph cache: cached graphs equal new ones, keys are stable and distinct, bad entries are ignored."""
 
 import functools
 import glob
@@ -57,9 +57,9 @@ class TestSecondProcess(unittest.TestCase):
             self.check_damage(folder, first)
 
     def check_damage(self, folder, first):
-        """Functions whose cache entries are truncated, foreign or outdated are rewritten.
+        """Check that functions whose cache entries are truncated, foreign or outdated are rewritten.
 
-        The next process finds new entries in the cache.
+        The process that rewrites them replaces the bad entries, so the next process finds valid entries.
         """
         entries = sorted(glob.glob(os.path.join(folder, "*", "graphs", "*")))
         self.assertEqual(len(entries), len(first))

@@ -119,7 +119,7 @@ class TestInnerGraph(unittest.TestCase):
         self.assertNotEqual(InnerGraph([x], [x * 2]), InnerGraph([T.fvector()], [x * 2][:0]))
         a, b = x * 2, x * 2
         self.assertEqual(InnerGraph([x], [a, b]), InnerGraph([x], [x * 2, x * 2]))
-        # Only the first graph has two nodes, so rewrites can differ.
+        # The first graph computes its outputs by two nodes, the second graph by one node. They are different graphs.
         self.assertNotEqual(InnerGraph([x], [a, b]), InnerGraph([x], [a, a]))
         self.assertNotEqual(one, 1)
 

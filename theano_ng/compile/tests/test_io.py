@@ -199,7 +199,7 @@ class TestOut(unittest.TestCase):
         self.assertEqual(list(f([1.0, 2.0])), ["a", "b"])
         self.assertEqual(f([1.0, 2.0], output_subset=["a"]), {"a": 3})
         self.assertEqual(list(f([1.0, 2.0], output_subset=[1])), ["b"])
-        self.assertEqual(int(s.get_value()), 3)  # updates are made for every subset
+        self.assertEqual(int(s.get_value()), 3)  # each of the three calls has made the update
         self.assertEqual(list(f.copy(delete_updates=True)([1.0, 2.0])), ["a", "b"])
         self.assertEqual(int(s.get_value()), 3)
         g = function([x], [x.sum(), x.max()])

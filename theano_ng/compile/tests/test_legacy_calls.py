@@ -54,7 +54,7 @@ class TestTestValues(unittest.TestCase):
                 np.testing.assert_array_equal(T.Rop(c, a, b).tag.test_value, b.tag.test_value**2)
 
     def test_derivatives_have_values(self):
-        """Derivatives have test values, also those of Ops that return their own results as derivatives."""
+        """Gradients and R-operators of many Ops have test values, which equal the results of a compiled function."""
         x, v = T.dmatrix("x"), T.ivector("v")
         x.tag.test_value, v.tag.test_value = np.arange(1.0, 10).reshape(3, 3), np.array([0, 2, 2], "int32")
         with change_flags(compute_test_value="raise"):
@@ -199,7 +199,7 @@ class TestErrors(unittest.TestCase):
                 f = theano.function([variable], variable, mode=PYTHON, name=name)
                 with self.assertRaises(TypeError) as caught:
                     f(np.ones((2, 2)))
-                (text,) = caught.exception.args  # a string instead of a tuple
+                (text,) = caught.exception.args  # the only argument of the exception is its text
                 self.assertEqual(str(caught.exception), text)
                 self.assertIn(" at index 0 (0-based), the input %s. " % shown, text)
                 self.assertIn('\nBacktrace when that variable is created:\n\n  File "', text)

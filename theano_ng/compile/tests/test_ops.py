@@ -120,9 +120,9 @@ class TestNodes(unittest.TestCase):
 
 class TestGraphs(unittest.TestCase):
     def test_shape_functions(self):
-        """A shape is computed without the values.
+        """A function that returns only the shape of a variable does not compute the values of the variable.
 
-        Therefore the shape of a join does not report mismatched inputs. Only the join itself reports them.
+        Therefore a function for the shape of a join does not report mismatched inputs. Only the join itself does.
         """
         x, y = T.matrix(), T.matrix()
         f = theano.function([x], (x**2).shape)
@@ -224,8 +224,8 @@ class TestGraphs(unittest.TestCase):
         self.assertRaises(NotImplementedError, T.Rop, z, x, x)
         self.assertIs(pickle.loads(pickle.dumps(numpy_dot)), numpy_dot)
         self.assertEqual(str(z), "FromFunctionOp{numpy_dot}.0")
-        # The pickle of such an Op contains only the name of its function, which may be an attribute of a class. If
-        # Python does not find the function under this name, the Op cannot be pickled.
+        # The pickle of an Op that `as_op` made contains only the name of the function. The name may be that of an
+        # attribute of a class. If Python does not find the Op under this name, the Op cannot be pickled.
         self.assertIs(pickle.loads(pickle.dumps(Holder.doubled)), Holder.doubled)
         for lost in (as_op([T.dscalar], [T.dscalar])(lambda a: a), as_op([T.dscalar], [T.dscalar])(_dot_shape)):
             with self.assertRaisesRegex(pickle.PicklingError, "not found as|not the object at"):
@@ -237,7 +237,7 @@ class TestGraphs(unittest.TestCase):
 
     def test_as_op_results(self):
         def fn(a):
-            return copy.deepcopy(results[0])  # a returned array belongs to the graph
+            return copy.deepcopy(results[0])  # the graph may overwrite an array that the function returns
 
         op = as_op(T.dvector, [T.dscalar, T.fvector])(fn)
         same, others = (
@@ -547,7 +547,7 @@ class TestUserType(unittest.TestCase):
                 self.assertEqual(
                     CLinker().accept(theano.gof.FunctionGraph([self.x, self.s], [out])).cmodule_key()[0], ()
                 )
-            # Nodes of other types keep their versions.
+            # A node whose types are not GridType still has a version.
             v = T.dtensor3()
             tensors = op(*[v, self.s][: out.owner.nin]).owner
             with warnings.catch_warnings():

@@ -104,7 +104,7 @@ class TestGivens(unittest.TestCase):
         self.assertRaises(TypeError, function, [], x + 1, givens={x: T.constant(np.ones(3))})
         v = function([], (x + 1), givens={x: T.constant(np.ones(3))}, rebuild_strict=False)()
         np.testing.assert_array_equal(v, [2, 2, 2])
-        # the Op refuses the new type
+        # `dot` refuses arrays with 4 dimensions
         m = T.dmatrix()
         self.assertRaises(
             Exception, function, [], T.dot(m, m), givens={m: T.constant(np.ones((2, 2, 2, 2)))}, rebuild_strict=False

@@ -1,6 +1,7 @@
 """Tests of pickles of functions, graphs, modes and profiles.
 
-The pickles are loaded in other processes, without caches, and have any depth; the tests also check refused objects.
+The tests load pickles in other processes, without caches. They also pickle very deep graphs, and objects that cannot be
+pickled.
 """
 
 import base64

@@ -1,6 +1,6 @@
 """Tests of scalars given for 0-d inputs: the function receives what the Type's filter would return.
 
-This also holds where the function skips the filter.
+This also holds for scalars for which the function does not call the filter.
 """
 
 import itertools
@@ -180,9 +180,9 @@ class TestNumbers(unittest.TestCase):
                 self.assertEqual(asked, [value], (target, value))
 
     def test_types_that_only_know_themselves(self):
-        """A function calls the filter for each scalar if its Type is a subclass of TensorType.
+        """A function calls the filter for each scalar if the Type of the input is a subclass of TensorType.
 
-        It also calls the filter if the Type refuses infinities.
+        It also calls the filter for each scalar if the Type of the input refuses infinities.
         """
 
         class Positive(T.TensorType):
@@ -196,7 +196,7 @@ class TestNumbers(unittest.TestCase):
         f = theano.function([x], x + 1)
         self.assertEqual(f(1), 2)
         self.assertRaises(ValueError, f, -1)
-        # A new type, since the type of T.dscalar is shared.
+        # The attribute is set on a new type, because all variables from `T.dscalar` share one type.
         finite = T.TensorType("float64", ())("finite")
         finite.type.filter_checks_isfinite = True
         f = theano.function([finite], finite + 1)

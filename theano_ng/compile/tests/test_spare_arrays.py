@@ -75,7 +75,7 @@ class TestSpareArrays(unittest.TestCase):
             del places[:]
             for _ in range(6):
                 watched(np.zeros(n))
-                # allocate the memory that was freed
+                # take the memory that the call has freed, so that a new array cannot get the same address
                 blockers.extend(np.empty(n) for _ in range(50))
             self.assertEqual(len(set(places)) == 1, same, places)
 

@@ -99,9 +99,9 @@ class TestRules(unittest.TestCase):
                 self.assertEqual({trace[-1][2] for trace in traces}, {"graphs"})
 
     def test_what_a_rule_makes_on_the_way(self):
-        """New variables below the result of a rule get the stack trace of the result.
+        """Intermediate variables that a rule creates get the stack trace of the rule's result.
 
-        A result without a stack trace gets that of the variable that it replaces.
+        If the result has no stack trace, it gets the stack trace of the variable that it replaces.
         """
 
         @local_optimizer([T.exp])

@@ -169,7 +169,7 @@ inline double TNG_IM(double _Complex z)
         return tng_make_##NAME(MUL_ADD(TNG_RE(a), TNG_RE(b), -(TNG_IM(a) * TNG_IM(b))),         \
                                MUL_ADD(TNG_RE(a), TNG_IM(b), TNG_IM(a) * TNG_RE(b)));           \
     }                                                                                           \
-    /* p is the larger part of b, q the smaller part. A quotient by zero has infinite parts. */ \
+    /* p is the larger part of b, q the smaller. If b is 0, the parts of a are divided by 0. */ \
     static inline C tng_div_##NAME(C a, C b)                                                    \
     {                                                                                           \
         const T br = TNG_RE(b), bi = TNG_IM(b), ar = TNG_RE(a), ai = TNG_IM(a);                 \

@@ -78,7 +78,7 @@ typedef double _Complex npy_complex128;
 #define TNG_MUL_ADDF(x, y, z) ((x) * (y) + (z))
 #endif
 
-/* The complex types with which scalar ops compute. */
+/* The complex types with which the code of scalar Ops computes. */
 #ifdef __cplusplus
 #include "complex_numbers.h"
 #else
@@ -109,7 +109,8 @@ typedef double _Complex theano_complex128;
 #endif
 #endif
 
-/* Names of <stdint.h> and <stddef.h>. An identical typedef may be repeated. */
+/* Types of <stdint.h> and <stddef.h>. Code may include these headers, too, because identical typedefs may be repeated.
+ */
 typedef __INT8_TYPE__ int8_t;
 typedef __INT16_TYPE__ int16_t;
 typedef __INT32_TYPE__ int32_t;

@@ -18,8 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 /* In C++, NumPy 2 declares complex numbers as ``double _Val[2];``, while NumPy 1 declared ``double real, imag;``. With
- * this macro, the structs have both, in the same memory. The macro is expanded between the type of the parts and
- * ``[2];``. */
+ * this macro, the structs have both kinds of members, in the same memory. The macro is expanded between the type of the
+ * parts and ``[2];``. */
 #define _Val                     \
     typedef npy_part;            \
     union {                      \

@@ -73,7 +73,7 @@ class CodeBlock:
         self.label = "__label_%(id)i:" % sub
 
 
-# Levels of nesting up to which the indentation grows.
+# The number of nested levels up to which the indentation grows. Deeper blocks are not indented further.
 _MAX_DEPTH = 8
 
 
@@ -94,7 +94,7 @@ def code_gen(blocks):
         margin = 4 * min(depth, _MAX_DEPTH)
         opening.append(" " * margin + "{")
         opening += [indented(text, margin + 4) for text in (block.declare, block.behavior) if text.strip()]
-        # A label must be followed by a statement.
+        # The semicolon after the label is an empty statement: C requires a statement there.
         cleanup = indented(block.cleanup, margin + 4) + "\n" if block.cleanup.strip() else ""
         closing.append("%s%s ;\n%s%s}" % (" " * margin, block.label, cleanup, " " * margin))
     return "\n".join(opening + closing[::-1])
@@ -139,15 +139,15 @@ def apply_policy(policy, r, name, sub):
 
 
 def get_nothing(r, name, sub):
-    """Return no code."""
+    """Return an empty string: the policy for a variable that needs no code."""
     return ""
 
 
 def _checks(op):
     """Return True if the C code of types has to check the inputs of an Op.
 
-    The attribute `check_input` is False if the Op's `c_code` needs no checks. Native code always needs them: it relies on
-    rank, dtype, alignment and byte order.
+    The attribute `check_input` of an Op is False if its `c_code` needs no checks. For native code, only the flag
+    `config.check_input` counts, because native code relies on rank, dtype, alignment and byte order.
     """
     return config.check_input if hasattr(op, "native_code") else getattr(op, "check_input", config.check_input)
 
@@ -235,7 +235,7 @@ def further_cell(name, i):
 
 
 class Roles:
-    """The roles of the variables of a linker's graph in the module.
+    """The roles that the variables of a linker's graph have in the generated module.
 
     Attributes
     ----------
@@ -426,7 +426,7 @@ def struct_gen(args, struct_builders, blocks, sub):
     names = ["__ERROR"] + args
     init, cleanup = [], []
     for block in struct_builders:
-        # The cleanup of a block runs even if its init failed.
+        # Set the level before the init code: the cleanup code of a block also runs if its init code fails.
         if block.init.strip() or block.cleanup.strip():
             init.append("        __init_level = %d;" % block.id)
         if block.init.strip():

@@ -113,7 +113,15 @@ def _ask(thing, method_name, c_compiler):
 
 
 def _no_c_code(what, missing):
-    """Return the exception for an Op or Type without C code. `missing` is the exception that its method raised."""
+    """Return the exception for an Op or Type without C code.
+
+    Parameters
+    ----------
+    what : str
+        A description of the Op or Type.
+    missing : MethodNotDefined
+        The exception that a method of the Op or Type raised.
+    """
     name = ", ".join(str(arg) for arg in missing.args[:1])
     return MethodNotDefined(
         "%s has no C code%s. Linker 'c' makes one C++ module of a graph, so it needs C code for every Op, and for the "
@@ -269,7 +277,7 @@ class CLinker(Linker):
             self.tasks.append((node, "code", number + 1))
         self.args, self.r2symbol = self._cell_names(roles, symbol), symbol
         # A node may set an exception without leaving its block. If the graph has several nodes, it is unknown which
-        # node did this.
+        # node did this, so the failure code is -1.
         leftover = self.tasks[-1][2] if len(self.node_order) == 1 else -1
         return struct_gen(
             self.args,
@@ -279,7 +287,7 @@ class CLinker(Linker):
         )
 
     def _variable_blocks(self, r, roles, number, symbol, sub):
-        """Return the struct block and the run block of a variable. Its name is stored in `symbol`."""
+        """Return the struct block and the run block of a variable. Store the C name of the variable in `symbol`."""
         try:
             struct_block, run_block = struct_variable_codeblocks(r, roles.policies(r), number, symbol, sub)
         except MethodNotDefined as missing:

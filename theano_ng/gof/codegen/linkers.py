@@ -16,7 +16,7 @@ from theano_ng.gof.utils import MethodNotDefined
 
 
 class OpWiseCLinker(LocalLinker):
-    """The linkers 'c|py' and 'c|py_nogc'. Each node has a thunk: in C if the Op has C code, otherwise in Python.
+    """The class of the linkers 'c|py' and 'c|py_nogc'. Each node runs in C if its Op has C code, otherwise in Python.
 
     Parameters
     ----------
@@ -174,5 +174,5 @@ class HideC:
         return ()
 
     def c_code_cache_version_apply(self, node):
-        """Return `c_code_cache_version`."""
+        """Return the result of `c_code_cache_version`."""
         return self.c_code_cache_version()

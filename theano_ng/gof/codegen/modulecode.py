@@ -1,9 +1,10 @@
 """The source of an extension module: includes, support code, functions, initialization.
 
-The text that a method of an Op or a type returns is inserted line by line between two comments,
-``// Fibby.c_code: ...`` and ``// end of Fibby.c_code``. `locate` maps a line of the module (from a compiler's message,
-a debugger, a sanitizer) to the method and the line of its text. `locate_file` maps it to the C file of a COp. The
-source contains no ``#line`` directives: line numbers refer to the file ``mod.cpp``, which is kept in the cache.
+The text that a method of an Op or a type returns is inserted line by line between two comments. For the method `c_code`
+of an Op Fibby, these are ``// Fibby.c_code: ...`` and ``// end of Fibby.c_code``. `locate` maps a line of the module
+(from a compiler's message, a debugger, a sanitizer) to the method and the line of its text. `locate_file` maps a line
+of the module to a line in the C file of a COp. The source contains no ``#line`` directives: line numbers refer to the
+file ``mod.cpp``, which is kept in the cache.
 """
 
 import re
@@ -84,7 +85,7 @@ def delimited(owner, method, text, about="", verbatim=False):
 
 
 def _enclosing(lines, line_number):
-    """Find the comment in front of the text of a method that contains a line.
+    """Find the method whose text contains a line of the module, and return the comment in front of this text.
 
     Returns
     -------
@@ -241,7 +242,7 @@ PyMODINIT_FUNC PyInit_%(name)s(void)
         print('#include "module_prologue.h"', file=stream)
         includes = list(self.includes)
         if any(word in text for text in self.support_code for word in ("std::", "cout", "cerr")):
-            includes.append("<iostream>")  # classic modules always include it; it takes longer than all other headers
+            includes.append("<iostream>")  # included only if needed: it compiles slower than all other headers
         for include in dict.fromkeys(includes):
             if include.strip('<>"') not in ("Python.h", "module_prologue.h"):
                 print("#include " + (include if include[0] in '<"' else '"%s"' % include), file=stream)

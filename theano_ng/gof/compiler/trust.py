@@ -13,9 +13,9 @@ are the rules of sshd for its files (`StrictModes`). They apply from the root of
   a link, and to its target. A file in the cache must not be a symbolic link.
 
 A file is checked after it was opened. A file that the system loads by its name is checked before the system loads it.
-No other user can exchange it in between, because the directories above passed the check. If a directory fails, one for
-this user alone replaces it (`directory`), and a warning names the owner. A file that fails is handled as a missing
-file. Nothing is checked on Windows, which stores permissions in another way.
+No other user can exchange it in between, because the directories above passed the check. If a directory fails, a
+directory for this user alone replaces it (`directory`), and a warning names the owner. A file that fails is handled as
+a missing file. Nothing is checked on Windows, which stores permissions in another way.
 """
 
 import errno

@@ -54,7 +54,7 @@ def as_number(x):
 
 
 class Compute(Op):
-    """An Op that computes a float from floats; each run appends its name to `log`."""
+    """An Op that computes a float from floats; each run appends the name of the Op to `log`."""
 
     __props__ = ("name",)
 
@@ -106,7 +106,7 @@ class Choose(Op):
 
 
 class Shift(Op):
-    """Add a scalar to each element of a buffer, in place or into a new list."""
+    """An Op that adds a scalar to each element of a buffer, in place or into a new list."""
 
     __props__ = ("inplace",)
 

@@ -1,6 +1,7 @@
 """Python versions of the compiled classes and functions of `gof._destroyhandler` and `gof._toposort`.
 
-They are models: tests compare their results with those of the compiled versions, where the algorithms are explained.
+They are models: tests compare their results with those of the compiled versions. The comments in the compiled versions
+explain the algorithms.
 """
 
 from theano_ng.gof._destroyhandler import CycleError, destroyed_indices
@@ -353,7 +354,7 @@ class AliasClasses:
         part.size = len(moved)
         whole.size -= part.size
         if root is not out:
-            # The views below `out` keep their class, which gets a new root.
+            # The part without `out` was smaller, so `out` and its views keep the class, and `out` becomes its root.
             whole.root = out
         for r in moved:
             classes[r] = part

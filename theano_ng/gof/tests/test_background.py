@@ -95,7 +95,7 @@ print(pending, interpreted(f), len(units()))
         self.assertEqual(self.run_program(text, "tiered=on"), ["0", "0"])
 
     def test_what_cannot_be_used(self):
-        """A unit that is damaged or too old is compiled again."""
+        """A library file of the kernel cache (a unit) that is damaged or too old is not used but compiled again."""
         text = """
 f = function(3); f(values); pending = interpreted(f)
 assert background.wait_for_kernels(60)
@@ -129,7 +129,7 @@ print(sum(f.profile.apply_interpreted.values()), sum(f.profile.apply_callcount.v
         self.assertEqual(out, ["1", "2"])
 
     def test_process_that_ends_early(self):
-        """Requested kernels are compiled and stored in the cache, even if the process ends before that.
+        """Requested kernels are compiled and stored in the cache, even if the process ends before they are compiled.
 
         No temporary files remain.
         """
@@ -341,9 +341,9 @@ class TestFailure(unittest.TestCase):
 
 
 class TestMemoryRunsOut(unittest.TestCase):
-    """Tests of the jobs and the watching thread when one of their steps runs out of memory.
+    """Tests of compile jobs, and of the thread that watches them, when one of their steps runs out of memory.
 
-    Later steps must work again.
+    The steps that follow must work as usual.
     """
 
     def setUp(self):

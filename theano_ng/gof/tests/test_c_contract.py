@@ -214,7 +214,7 @@ def state():
 
 
 class Positive(Op):
-    """An Op with C code only that copies an input without negative elements, and fails on other inputs."""
+    """An Op without `perform`. Its C code copies the input, and fails if an element is negative."""
 
     __props__ = ()
 
@@ -441,7 +441,7 @@ class TestCompilation(unittest.TestCase):
     def test_plain_instances_with_every_method(self):
         """The methods of a Type or an Op may be attributes of an instance of the base class.
 
-        Each method adds a digit to the result.
+        The digits of the result show which methods were called: each method adds 1 to its own digit.
         """
         number = Type()
         number.filter = lambda x, strict=False, allow_downcast=None: float(x)

@@ -166,7 +166,7 @@ class Log:
 
 
 def linked(inputs, outputs, no_recycling=None):
-    graph = FunctionGraph(inputs, outputs)  # by default, the graph is a copy: tests use variables again
+    graph = FunctionGraph(inputs, outputs)  # a copy, so tests can use the variables again
     return cc.CLinker().accept(graph, graph.outputs if no_recycling == "outputs" else no_recycling)
 
 
@@ -248,7 +248,7 @@ class TestCLinker(unittest.TestCase):
             linked([x], [z]).make_thunk()
         self.assertEqual(log.list, [])
 
-        # Other params use the same module.
+        # Graphs whose Ops differ only in their params use the same module.
         other = Log()
         thunk2 = linked([x], [Checked(other)(Binary("+")(x, x))]).make_thunk()[0]
         thunk3 = linked([x], [Checked(Log())(Binary("+")(x, x))]).make_thunk()[0]

@@ -108,7 +108,7 @@ class TestDocumentedOps(unittest.TestCase):
         for vector in (data, data[::3], data[::-2], data[:0]):
             np.testing.assert_allclose(f(vector, np.asarray(1.5)), vector * np.float32(1.5))
         with self.assertRaises(TypeError):
-            f.inputs[0].storage[0] = data.astype("float64")  # bypasses the container's check: C code checks
+            f.inputs[0].storage[0] = data.astype("float64")  # without the container's check, so the C code must check
             f.thunk()
         with self.assertRaisesRegex(TypeError, "y must be a scalar"):
             VectorTimesScalar()(x, x)

@@ -1,4 +1,4 @@
-"""Tests of programs and the kernels that replace them: only the kernel that was compiled for a program replaces it."""
+"""Tests that an interpreter program is replaced only by the kernel that was compiled for this program."""
 
 import os
 import subprocess
@@ -102,9 +102,9 @@ def unnoticed(key, record, others):
 
 @unittest.skipUnless(config.cxx, "there is no compiler whose kernels would have keys")
 class TestKeys(unittest.TestCase):
-    """Tests that each field of a kernel on which its code depends changes the key of the kernel.
+    """Tests that two kernels have different keys if they differ in a field that affects the compiled code.
 
-    The check of these tests finds a field that a key leaves out.
+    The tests also check themselves: `unnoticed` finds each field that is left out of a key.
     """
 
     def check(self, key, record, others, apart):
@@ -135,7 +135,7 @@ class TestKeys(unittest.TestCase):
 
 
 class TestPrograms(unittest.TestCase):
-    """Tests that loop programs that differ in one field have different programs of the interpreter."""
+    """Tests that two loop programs that differ in one field have different interpreter programs."""
 
     def test_programs(self):
         usual = LoopProgram(
@@ -178,7 +178,7 @@ class TestPrograms(unittest.TestCase):
 
 @unittest.skipUnless(config.cxx, "there is no compiler")
 class TestInstalling(unittest.TestCase):
-    """Tests that a kernel that was compiled for another program does not replace a program."""
+    """Tests that a StandIn refuses a kernel that was compiled for another program."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)

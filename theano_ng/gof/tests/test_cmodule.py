@@ -54,7 +54,7 @@ def apply_kernel(address, x):
 
 
 def truncate(path):
-    """Truncate a file to half its size, as a new file: this process has mapped the old one."""
+    """Replace a file by a new file with the first half of its content. The old file, which is mapped, stays whole."""
     with open(path, "rb") as file:
         content = file.read()
     os.unlink(path)

@@ -184,7 +184,7 @@ class TestFiles(Files):
             (op, op.c_code_cache_version(), op.c_support_code()),
         )
 
-        # Files of a subclass in another folder are relative to that folder.
+        # Paths in a subclass are relative to the folder of the module that defines the subclass.
         class Here(module.Mine):
             pass
 
@@ -262,7 +262,8 @@ class TestCompiled(Files):
         np.testing.assert_array_equal(f(values, 2), [30, 1, 4, 10, 428, 0, 0, 17])
         with self.assertRaisesRegex(ValueError, "nothing there"):
             f(values[:0], 2)
-        # The failed call also ran the section code_cleanup. The thunk keeps its total between calls.
+        # The 2 shows that the failed call also ran the section code_cleanup. The struct keeps `total` between calls, so
+        # 30 has become 60.
         np.testing.assert_array_equal(f(values, 2), [60, 1, 4, 10, 428, 0, 2, 17])
         with self.assertRaisesRegex(ValueError, "refused by the params"):
             theano.function([x, y], FromFiles(path, factor=10, refuse=1)(x, y))

@@ -1,6 +1,6 @@
-"""Tests of deferred work: it is done soon, in order and once, at process exit at the latest.
+"""Tests of deferred calls: each one runs once, in order, soon, and at process exit at the latest.
 
-After a fork only one of the processes does it.
+After a fork, only one of the two processes runs the calls.
 """
 
 import subprocess

@@ -185,7 +185,7 @@ class TestHandler(unittest.TestCase):
     def random_replacements(self, handler, patience):
         """Return pairs (whether the replacement was valid, order of the nodes) of random replacements.
 
-        With a negative `patience` no refused nodes are kept for the next check.
+        With a negative `patience`, the handler keeps no refused nodes for its next check.
         """
         rng = random.Random(3)
         history = []
@@ -218,7 +218,7 @@ class TestHandler(unittest.TestCase):
         return history
 
     def test_cost_of_refusals(self):
-        """After many refused replacements, the check of a replacement does not visit the nodes of all of them."""
+        """After many refused replacements, the next check does not visit the nodes of all refused replacements."""
         for handler in HANDLERS:
             x = var("x")
             e, used = x, []

@@ -52,7 +52,7 @@ class Base(unittest.TestCase):
 
 class TestEquilibrium(Base):
     def test_patterns_as_deep_as_is_promised(self):
-        """A rule that reads `CLIENT_DEPTH` levels below a node whose input changed is tried on that node again."""
+        """If an input of a node changes, rules are tried again on the node and `CLIENT_DEPTH` levels of its clients."""
         outer = [neg, sqr, log, sqrt]
         for depth in range(1, gof.rewriting.equilibrium.CLIENT_DEPTH + 2):
             form, out = (log, "a"), exp(self.x)
@@ -64,7 +64,7 @@ class TestEquilibrium(Base):
             self.assertEqual(str(e), "[x]", depth)
 
     def test_global_walks_go_on_to_the_end(self):
-        """A walk that leaves its new nodes to the next walk is repeated until it changes nothing."""
+        """EquilibriumOptimizer repeats a walk that does not visit its own new nodes, until the walk changes nothing."""
         ops = [exp, neg, log, sqr, sqrt, identity]
         for length in range(2, len(ops) + 1):
             steps = [OpSub(*pair) for pair in zip(ops, ops[1:length])]
@@ -127,7 +127,7 @@ class TestEquilibrium(Base):
 
 class TestWalks(Base):
     def test_sequence(self):
-        """Unknown keywords are refused; progress reports name the optimizer that is running."""
+        """SeqOptimizer refuses unknown keywords, and reports the running optimizer as progress."""
         self.assertRaises(TypeError, SeqOptimizer, [], colour="red")
 
         class Say(Optimizer):
@@ -311,7 +311,7 @@ class TestMerge(Base):
     def test_constants_of_shared_parts(self):
         """pre_constant_merge visits a shared node once.
 
-        A graph of n nodes that use their input twice has 2 ** n paths.
+        If each of n nodes uses its input twice, the graph has 2 ** n paths, too many to follow each of them.
         """
         asked = []
 
@@ -353,9 +353,9 @@ class TestPatterns(Base):
             self.assertIs(rule.transform((x - x).owner), False)
 
     def test_skipping_further_in(self):
-        """Below a variable that was skipped, a pattern matches like elsewhere.
+        """After PatternSub has skipped an identity, it matches the variables below the identity by the usual rules.
 
-        It may skip further variables, and refuses inner nodes with other clients.
+        It may skip further identities, and refuses inner nodes with other clients unless they are allowed explicitly.
         """
 
         def skip(v):

@@ -272,11 +272,12 @@ class TestC(unittest.TestCase):
             self.assertEqual((f(0.5), f(float("nan"))), ("HALF", "NOTHING"))
             bundle = ParamsType(first=enum, second=EnumType(OTHER=2.5))
             self.assertEqual(linked([self.x], [Bundled(bundle, 1)(self.x)])(1.0), "SECOND")
-            # Two enums in a bundle have the same cname: neither gets the function, since the module would not compile.
+            # Two enums in a bundle have the same cname. If both defined a function with this name, the module would not
+            # compile, so neither defines it.
             both = ParamsType(first=enum, second=EnumType(OTHER=2.5, cname="numbers"))
             self.assertNotIn("theano_enum_to_string", "".join(both.c_support_code()))
             self.assertIn("#define OTHER 2.5", "".join(both.c_support_code()))
-        # Without the flag the function does not exist.
+        # Without the flag cmodule.debug, no enum defines the function theano_enum_to_string.
         for kind in (enum, bundle):
             self.assertNotIn("theano_enum_to_string", "".join(kind.c_support_code()))
         with self.assertRaisesRegex(cmodule.CompileError, "theano_enum_to_string_numbers.* was not declared"):

@@ -287,7 +287,7 @@ def in_place_fgraph(inputs, outputs, places):
 
 
 class TestInPlace(unittest.TestCase):
-    """Lazy conditionals in graphs with Ops that overwrite their inputs."""
+    """Tests of lazy conditionals in graphs with Ops that overwrite their inputs."""
 
     MACHINES = [
         dict(use_cloop=c, lazy=lazy, allow_gc=gc)

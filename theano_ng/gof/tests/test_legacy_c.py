@@ -235,7 +235,7 @@ class TestParams(unittest.TestCase):
 class Counter(gof.Op):
     """An Op that adds the number of runs of its thunk.
 
-    The count is kept in `c_support_code_struct`; the other struct methods initialize and clean it up.
+    `c_support_code_struct` declares a pointer to the count. The other struct methods allocate and free the count.
     """
 
     __props__ = ()

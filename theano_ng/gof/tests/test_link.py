@@ -189,7 +189,7 @@ class TestThunks(unittest.TestCase):
     def test_plain_callables(self):
         """A thunk may be a function, a bound method, an object with slots or a partial.
 
-        The method make_thunk may have no parameter `impl`.
+        The method `make_thunk` may lack the parameter `impl`.
         """
 
         class Slots:
@@ -256,7 +256,7 @@ class TestThunks(unittest.TestCase):
 
 
 class TestLinkers(unittest.TestCase):
-    """Behavior that all linkers with one thunk per node share."""
+    """Tests of the behavior that is common to all linkers with one thunk per node."""
 
     LINKERS = [
         (link.PerformLinker, {}),
@@ -268,7 +268,7 @@ class TestLinkers(unittest.TestCase):
     ]
 
     def test_accept_and_clone(self):
-        """Accepting a second graph returns another linker, and a clone has no graph.
+        """If a linker has a graph, `accept` of another graph returns a new linker. A clone of a linker has no graph.
 
         With allow_gc=None, config.allow_gc is read when a function is compiled.
         """

@@ -1,6 +1,6 @@
-"""Tests of packed parameters of native functions:
+"""Tests of packed parameters of native functions.
 
-Python requires those that C declares, and C reads every value.
+Python requires exactly the parameters that the C code declares, and the C code reads every value that Python packs.
 """
 
 import importlib
@@ -17,8 +17,8 @@ from theano_ng.gof.compiler import GCC_compiler
 from theano_ng.gof.native import Kernel, NativeCode, native_function
 from theano_ng.gof.native_params import Record
 
-# Each native function returns its parameters, and its struct has the same name. `counted` also counts its calls, in the
-# last word of its scratch memory. This memory has one word for each input and each value.
+# `echo` returns all its parameters. `counted` returns the number of its calls, and the sum of `before` and `values`. It
+# counts the calls in the last word of its scratch memory, which has one word for each input and each value.
 SOURCE = r"""
 #include "native.h"
 

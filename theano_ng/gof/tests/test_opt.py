@@ -72,7 +72,7 @@ class Base(unittest.TestCase):
 
 
 class TestDocumented(Base):
-    """The examples of the documentation's guide to graph optimization."""
+    """Tests of the examples in the manual's guide to graph optimization."""
 
     def test_global(self):
         class Simplify(Optimizer):
@@ -121,7 +121,7 @@ class TestDocumented(Base):
         out = io.StringIO()
         nav.print_profile(out, prof)
         self.assertIn("nb_node (start, end, changed) (5, 3, 1)", out.getvalue())
-        # Nothing is left to visit: no time is spent.
+        # Without variables to start from, `apply_to` visits no nodes, and the profile reports no time.
         self.assertEqual(nav.apply_to(e, [])[1:6], (0, 3, 3, 0.0, 0.0))
 
     def test_patterns(self):
@@ -318,9 +318,9 @@ class TestMerge(Base):
         self.assertEqual(e.merge_feature.destroyers, set())
 
     def test_assertions_with_other_messages(self):
-        """MergeOptimizer does not merge nodes on assertions with different messages, and it terminates.
+        """MergeOptimizer does not merge nodes whose inputs are outputs of `Assert` with different messages.
 
-        If the nodes were merged, only one of the messages would be shown.
+        If it merged such nodes, only one of the messages would be shown. It also terminates.
         """
         x, y = T.dvectors("x", "y")
         under = [T.exp(Assert(message)(x, T.gt(y.shape[0], 1))) for message in ("one", "other")]
@@ -607,7 +607,7 @@ class TestGroups(Base):
         self.assertRaises(TypeError, LocalOptGroup, r1, unknown=1)
 
     def test_groups_go_on_with_all_outputs_in_their_order(self):
-        """The next rule of a group gets the result of a rule if it consists of all outputs of one node, in order.
+        """A group passes a rule's result to the next rule if the result is the list of all outputs of a node, in order.
 
         Any other result ends the group.
         """
@@ -769,7 +769,7 @@ class TestEquilibrium(Base):
         self.assertEqual(str(e), "[mul(x, x)]")
 
     def test_ranks(self):
-        """A new node is ranked after the nodes that compute its inputs."""
+        """Worklist ranks a new node after the nodes that compute its inputs."""
         e = graph_of(exp(exp(exp(self.x))))
         deepest = e.outputs[0]
         work = gof_opt.equilibrium.Worklist(e, e.toposort())
@@ -816,7 +816,7 @@ class TestEquilibrium(Base):
             self.assertTrue(str(e).startswith("[neg(exp("))
 
     def test_growth_with_an_end(self):
-        """The limit allows rewriting all nodes that other rules add."""
+        """A rule may be used on all nodes that other rules add, in spite of the limit `max_use_ratio`."""
         wide = PatternSub((log, "a"), (add, (neg, "a"), (neg, (neg, "a"))))
 
         @local_optimizer([neg])
@@ -859,7 +859,7 @@ class TestEquilibrium(Base):
             self.assertEqual(len(prof[1]), passes)
 
     def test_each_new_node_is_visited(self):
-        """The node that the first change adds is visited, even if its inputs have other clients."""
+        """EquilibriumOptimizer visits each node that a rule adds, even if the inputs of the node have other clients."""
         e = graph_of(add(exp(self.x), mul(self.x, self.x)))
         EquilibriumOptimizer([OpSub(exp, neg), OpSub(neg, log)], max_use_ratio=9).optimize(e)
         self.assertEqual(str(e), "[add(log(x), mul(x, x))]")
@@ -1005,7 +1005,7 @@ class TestStackTraces(Base):
         self.assertIn(a.tag.trace[0], d.owner.inputs[0].tag.trace)
 
     def test_replacing_ops(self):
-        """With transfer_tags all tags are copied to the new outputs; otherwise only the stack traces."""
+        """With `transfer_tags`, OpSub copies all tags to the new node and outputs; otherwise only the stack traces."""
         for transfer in (True, False):
             old = exp(self.x)
             old.tag.trace, old.tag.test_value, old.owner.tag.mark = [[("f", 1, "g", "h")]], 1.0, "mark"
@@ -1098,7 +1098,7 @@ class TestTools(Base):
     def test_pre_greedy_visits_each_variable_once(self):
         """pre_greedy_local_optimizer visits a shared node once.
 
-        A graph of 40 nodes that use their input twice has 2 ** 40 paths.
+        If each of 40 nodes uses its input twice, the graph has 2 ** 40 paths, too many to follow each of them.
         """
         visited = []
 

@@ -69,7 +69,7 @@ class Quadratic(Op):
         """ % dict(sub, name=name, p=sub["params"], x=inputs[0], z=outputs[0])
 
     def c_code_cleanup(self, node, name, inputs, outputs, sub):
-        # This method gets the params, too. If b is negative, the method changes the output to show that it has run.
+        # The params are available here, too. If b is negative, the code changes the output to show that it has run.
         return "if (%(p)s->b < 0 && %(z)s != NULL) *(double*)PyArray_DATA(%(z)s) = -1;" % dict(
             p=sub["params"], z=outputs[0]
         )
@@ -165,7 +165,7 @@ class TestInOps(unittest.TestCase):
         self.assertEqual((params_of.CHAR_BIT, params_of.SCHAR_MAX), (0, 1))
         functions = [linked([x], Calculator(*case[:3])(x)) for case in cases]
         self.assertEqual(len({id(f.thunk.module) for f in functions}), 1)
-        # Nodes with equal params share them; nodes with different params do not.
+        # If two nodes in a module have different params, each node reads its own.
         both = (
             cc.CLinker()
             .accept(FunctionGraph([x], [Calculator(*cases[0][:3])(Calculator(*cases[1][:3])(x))]))
@@ -286,7 +286,7 @@ class TestParamsType(unittest.TestCase):
         ):
             with self.assertRaisesRegex(error, text):
                 ParamsType(**fields)
-        # Two fields may have the same enum.
+        # Two fields may have equal enums.
         self.assertEqual(
             ParamsType(a=self.digits, b=EnumList(("ZERO", "nothing"), ("ONE", "unit"), ("TWO", "couple"))).ONE, 1
         )

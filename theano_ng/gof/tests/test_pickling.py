@@ -107,7 +107,7 @@ class TestGrowth(unittest.TestCase):
             return FunctionGraph([variables[0]], [variables[-1]])
 
         self.assert_linear(make, 350)
-        # Variables that are pickled with their graph refer to the variables written there.
+        # If variables are pickled together with their FunctionGraph, the pickle contains each variable only once.
         self.assert_linear(lambda n: (lambda fgraph: (fgraph, list(fgraph.variables)))(make(n)), 400)
 
     def test_stack_levels_are_written_once(self):
@@ -120,7 +120,7 @@ class TestGrowth(unittest.TestCase):
 
 
 class TestPicklers(unittest.TestCase):
-    """Tests of picklers that are used in turns: each one writes all objects that it has not written itself."""
+    """Tests of picklers that are used in turns: a pickler writes each object that only others have written."""
 
     def test_in_turns(self):
         variables = chain(DEEP)

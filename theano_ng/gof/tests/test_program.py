@@ -219,7 +219,7 @@ class TestClassicArguments(unittest.TestCase):
         self.check(program, machine)
         self.assertEqual(len(seen), 6)
         del seen[:]
-        machine(output_subset=[])  # the nodes of the last output run, since it is an update
+        machine(output_subset=[])  # runs only the nodes of the last output, which is also an update
         self.assertEqual(sorted(seen), ["div", "mul"])
         self.assertIsNone(program.output_cells[0][0])
         self.check(program, vm.Stack(*arguments, False, 0))

@@ -1,4 +1,4 @@
-"""Tests of the package's ownership of Ops and rules, and of `fails_on_values`."""
+"""Tests of the functions that tell the package's own Ops and rules from those of users, and of `fails_on_values`."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Tests of the replacement of loaded files: a new file takes the name, and processes that loaded the old file keep it.
+"""Tests that loaded files are replaced by new files with the same names, and that processes keep the old files.
 
 A shared object that is overwritten in place kills the processes that have it mapped. So no existing shared object may
 be opened for writing.
@@ -24,7 +24,7 @@ from theano_ng.gof.tests import test_cmodule
 SETUP = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(theano_ng.__file__))), "setup.py")
 
 # A program that compiles functions, damages the compiled files, and compiles again. Meanwhile, nothing may write to an
-# existing library. Its second part clears the cache by the command, as another process would, and compiles again.
+# existing library. The second part of the program calls the command that clears the cache, and compiles again.
 PROGRAM = """
 import glob, os, subprocess, sys
 written, outputs = [], []

@@ -55,7 +55,7 @@ print(trust.directory(config.compiledir), len(compiled), sum(hit is not None for
 
 
 class InDirectory(unittest.TestCase):
-    """A test case with a directory that the current user owns. Warnings of earlier tests are forgotten."""
+    """A test case with a directory that the current user owns. Warnings that earlier tests caused can occur again."""
 
     def setUp(self):
         self.base = os.path.realpath(tempfile.mkdtemp())
@@ -184,7 +184,7 @@ class TestDirectories(InDirectory):
         self.assertIsNone(trust.first_problem(os.path.join(self.base, "round")))
         with self.assertRaises(OSError):
             trust.make_directory(os.path.join(self.base, "round", "cache"))
-        # A link in a world-writable directory can be changed to any target at any time.
+        # A link in a world-writable directory is not trusted, because other users can point it to any target.
         os.symlink(self.folder("good"), os.path.join(self.base, "place", "link"))
         self.assertEqual(
             os.path.join(self.base, "place"), trust.first_problem(os.path.join(self.base, "place", "link"))[0]
@@ -288,7 +288,7 @@ class TestDirectories(InDirectory):
                 other = trust.directory(path)
             folder = os.path.join(temporary, "theano_ng-%d" % os.geteuid())
             self.assertEqual(folder, os.path.dirname(other))
-            # Another user created the folder first.
+            # Simulate a folder with this name that another user created first.
             shutil.rmtree(folder)
             self.folder("temporary", os.path.basename(folder), mode=0o777)
             other = trust.directory(path)

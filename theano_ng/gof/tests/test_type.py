@@ -410,7 +410,7 @@ class OnlyNone(Op):
 class Pack(Op):
     """An Op that puts a double into a C struct.
 
-    The struct counts freed and created instances in the memory at `address`.
+    The C code counts the freed and the created structs in two integers at `address`.
     """
 
     __props__ = ()
@@ -501,7 +501,7 @@ class TestCData(unittest.TestCase):
         address = counts.ctypes.data
         x, a, b = theano.scalar.float64("x"), theano.scalar.int64("a"), box("b")
         for mode in ("FAST_RUN", theano.Mode("c", None), "DebugMode"):
-            # The handle is a temporary variable. It is also freed if the call fails after it was made.
+            # The handle is a temporary variable. It is freed even if the call fails after the handle was made.
             counts[:] = 0
             f = theano.function([x, a], Unpack()(Pack()(x, a)), mode=mode)
             self.assertEqual([f(float(i), address) for i in range(4)], [0.0, 1.0, 2.0, 3.0])
@@ -516,7 +516,7 @@ class TestCData(unittest.TestCase):
             counts[:] = 0
             f = theano.function([x, a], theano.Out(Pack()(x, a), borrow=True), mode=mode)
             kept = [f(2.0, address) for _ in range(3)]
-            kept.append(f(200.0, address))  # the Op may leave the previous pointer unchanged
+            kept.append(f(200.0, address))  # for 200, the Op may return the previous struct again
             del f
             gc.collect()
             self.assertEqual(counts[0], counts[1] - len({id(capsule) for capsule in kept}), mode)

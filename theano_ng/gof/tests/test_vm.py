@@ -112,7 +112,7 @@ class TestMachines(unittest.TestCase):
                 self.assertEqual(sorted(log), ["op0", "op1", "op2", "op3"])
 
     def test_updates_swap(self):
-        # the new values are read before any is written, and an output that is also an input keeps its value
+        # all new values are read before one of them is written, so two updates can swap two values
         x, y = number("x"), number("y")
         run, (cx, cy), outs = machine([x, y], [y, x], updates={0: 0, 1: 1}, use_cloop=True)
         cx[0], cy[0] = 1.0, 2.0
@@ -303,7 +303,7 @@ class TestMachines(unittest.TestCase):
         )
 
     def test_callback_without_laziness(self):
-        """With lazy=False everything is computed, also with a callback."""
+        """With lazy=False, a machine runs all nodes, even if it has a callback."""
         seen = []
         x, c = number("x"), number("c")
         run, (cx, cc), (out,) = machine(

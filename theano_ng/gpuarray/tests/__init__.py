@@ -1,1 +1,1 @@
-"""..."""
+"""Tests of `theano_ng.gpuarray`."""

@@ -66,7 +66,7 @@ def _on_device(op, *places):
 
 
 def _part(cls, **kwargs):
-    """Return a callable that indexes x by ``[1:, i]`` with an Op of class `cls`."""
+    """Return a callable that applies an Op of class `cls` for the index ``[1:, i]``; i is the last argument."""
     template = tt.fmatrix()[1:, tt.lscalar()].owner
     rest = template.inputs[1:2]
     return _on_device(
@@ -76,7 +76,7 @@ def _part(cls, **kwargs):
 
 
 def _bounded(op):
-    """Return a callable that applies an Op to two lengths of at most 20.
+    """Return a callable that applies an Op to n, m and k, with n and m limited to 20.
 
     Checks limit the address space, and PoCL crashes when the address space is exhausted.
     """

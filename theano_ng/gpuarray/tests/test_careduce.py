@@ -51,7 +51,7 @@ class TestValues(unittest.TestCase):
         return GpuCAReduceCuda(op, **kwargs)(on_gpu(T.TensorType(dtype, (False,) * ndim)()).type()).owner
 
     def test_all_patterns_of_axes(self):
-        # The kernels depend only on the numbers of kept and reduced axes.
+        # Each pattern is tested, because patterns with equal numbers of kept and reduced axes share their kernels.
         rng = np.random.default_rng(0)
         shapes = ((3, 4, 5), (1, 70, 2), (2, 3, 300), (130, 2, 3))
         for mask in itertools.product((0, 1), repeat=3):
@@ -79,7 +79,7 @@ class TestValues(unittest.TestCase):
             node = self.node(scalar.add, ndim=len(shape), axis=axis)
             x = on_device(a)
             found = run(node, x)
-            # Columns are summed 4096 elements at a time.
+            # On a CPU, columns are summed in pieces of at least 4096 elements. So the rounding errors are larger.
             np.testing.assert_allclose(found, a.astype("float64").sum(axis=axis), rtol=4e-6 if axis == (0,) else 1e-6)
             for _ in range(3):
                 np.testing.assert_array_equal(run(node, x), found)
@@ -140,7 +140,7 @@ class TestValues(unittest.TestCase):
 
     def test_an_op_of_the_user(self):
         class Hypotenuse(scalar.BinaryScalarOp):
-            """A reduction that is not idempotent and has no identity."""
+            """A scalar Op that is not idempotent and defines no identity."""
 
             output_types_preference = staticmethod(scalar.upcast_out)
 

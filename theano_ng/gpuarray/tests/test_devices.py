@@ -166,7 +166,7 @@ class TestOneDevice(unittest.TestCase):
         )
 
     def test_children(self):
-        """Child processes do not open the device again: spawned ones run without it, forked ones raise an error."""
+        """A spawned child process runs without a device. A forked child process cannot use the device of its parent."""
         code = """
             import multiprocessing, sys
             def work(queue):

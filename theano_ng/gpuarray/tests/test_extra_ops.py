@@ -29,7 +29,7 @@ class TestCumulation(unittest.TestCase):
             value = self.rng.standard_normal(shape)
             expected = [function(value, axis) for axis in axes for function in (np.cumsum, np.cumprod)]
             for result, right in zip(f(placed(value, layout, self.context)), expected):
-                np.testing.assert_array_equal(result, right)  # terms are added in the same order
+                np.testing.assert_array_equal(result, right)  # NumPy adds the terms in the same order
         for shape in ((0, 2, 3), (2, 3, 0)):
             for result, axis in zip(f(np.ones(shape))[::2], axes):
                 self.assertEqual(result.shape, np.cumsum(np.ones(shape), axis).shape)
@@ -37,7 +37,7 @@ class TestCumulation(unittest.TestCase):
     def test_by_groups(self):
         """Cumulative sums and products are correct if work groups compute them.
 
-        The test sets the number of threads of a device that needs many threads.
+        The test sets `_THREADS` so high that every array has too few lines for one thread per line.
         """
         extra_ops._THREADS = 1000
         for dtype, mode in (("float32", "add"), ("float64", "mul"), ("int32", "add"), ("uint8", "add")):
@@ -101,7 +101,7 @@ class TestMaxAndArgmax(unittest.TestCase):
 
     def compiled(self, dtype, ndim, axes):
         x = gpu_variable(dtype, ndim, self.context)
-        # By default, DebugMode treats NaN as an error.
+        # The arrays contain NaN, which DebugMode treats as an error by default.
         mode = theano.compile.mode.get_default_mode()
         mode = theano.compile.DebugMode(check_isfinite=False) if isinstance(mode, theano.compile.DebugMode) else mode
         return theano.function([x], [host_from_gpu(v) for v in GpuMaxAndArgmax(axes)(x)], mode=mode)

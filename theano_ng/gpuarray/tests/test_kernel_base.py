@@ -49,7 +49,7 @@ class TestKernel(unittest.TestCase):
 
 
 class Scaled(GpuKernelBase, Op):
-    """``scale * x[i, j] + i``, with a kernel that runs along two axes; the context is a field of the params."""
+    """An Op that computes ``scale * x[i, j] + i`` by a kernel with a 2-d grid. The context is a field of its params."""
 
     __props__ = ("scale",)
     params_type = ParamsType(context=gpu_context_type, scale=int32)
@@ -100,7 +100,7 @@ class BadText(Scaled):
 
 
 class Elements(GpuKernelBase, Op):
-    """Copy a variable on a device with C code only: the Op has no kernels, and its params are the context."""
+    """An Op that copies a device array by C code. It has no kernels, and its params are the context."""
 
     __props__ = ()
 
@@ -156,7 +156,7 @@ class TestManual(OnDevice):
         f = theano.function([n, m], op(n, m))
         for args in ((3, 3), (3, 5), (4, 2)):
             np.testing.assert_array_equal(f(*args), np.eye(*args, dtype="float32"))
-        # A pickle contains the graph; the kernels are rebuilt.
+        # A pickled function contains no kernels. Unpickling builds them again.
         np.testing.assert_array_equal(pickle.loads(pickle.dumps(f))(2, 2), np.eye(2))
 
     def test_a_thunk_of_their_own(self):

@@ -1,6 +1,6 @@
-"""Tests of the manual's programs for GPUs, as it prints them, on an OpenCL device.
+"""Tests that run the manual's example programs for GPUs on an OpenCL device.
 
-Each program is a process with flags, in which ``import theano`` imports this package.
+Each program runs in its own process, in which ``import theano`` imports this package.
 """
 
 import os
@@ -211,7 +211,7 @@ class TestPrograms(unittest.TestCase):
         lines = out.splitlines()
         self.assertEqual(lines[0], "GpuArrayType<gpudev>(float32, (False, False)) TensorType(float32, matrix) True")
         self.assertEqual(lines[1], "<TensorType(float32, matrix)> [id A]")
-        # A node computes on the device of its input.
+        # The Op runs on the device of its input.
         self.assertIn("GpuElemwise{exp,no_inplace}(<GpuArrayType<gpudev>(float32, (False, False))>)", lines[2])
         self.assertEqual(lines[3], "True")
 

@@ -18,7 +18,7 @@ DTYPES = "bool int8 uint16 int64 float16 float32 float64 complex64 complex128".s
 
 
 class Nvrtc:
-    """The NVRTC library at a path."""
+    """The compiler library NVRTC, loaded from a path."""
 
     def __init__(self, path):
         self.library = ctypes.CDLL(path)
@@ -69,7 +69,7 @@ class TestNvrtc(unittest.TestCase):
         self.check("cluda", CLUDA)
 
     def test_the_names_of_cluda_in_texts_of_cuda(self):
-        # No header is added in front of CUDA source code, but the code may include the header.
+        # The compiler does not add cluda.h to CUDA source code, but the code may include cluda.h.
         self.check("include", CLUDA, native.GA_USE_CUDA)
 
     def test_lines_are_those_of_the_text(self):

@@ -22,7 +22,7 @@ def oclgrind():
 
 
 def watched(*names):
-    """Run these families of kernels under Oclgrind; return its messages and the completed process."""
+    """Run the named families of kernels, by default all, under Oclgrind; return its messages and the process."""
     with tempfile.TemporaryDirectory() as folder:
         vendor, log = os.path.join(folder, "oclgrind.icd"), os.path.join(folder, "log")
         with open(vendor, "w", encoding="utf-8") as file:

@@ -60,7 +60,7 @@ LOCAL = (
     " local_gpuaalloc local_track_shape_i"
 ).split()
 
-# Rules without an example that can be executed here.
+# Rule without an example that can be executed here -> the reason.
 NOT_EXECUTED = {
     "local_gpua_scan_to_gpua": "the step is another graph; see test_opt_loops",
     "local_track_shape_i": "needs a variable of a shape feature; belongs to the host, too",

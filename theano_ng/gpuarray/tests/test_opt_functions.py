@@ -57,7 +57,7 @@ PAIR = OpFromGraph([X, Y], [T.tanh(X) * Y])
 
 
 def mixed(a, b):
-    """Return computations with two matrices that use all kinds of Ops of devices."""
+    """Return expressions of two matrices, which together use all kinds of device Ops."""
     loop, _ = theano.scan(lambda row, state, w: state * row + w[0], sequences=a, outputs_info=b[0], non_sequences=b)
     rows = T.cast(T.argmax(b, axis=1), "int64")
     return [
@@ -106,7 +106,7 @@ class TestTransfers(Test):
     def test_as_many_as_needed(self):
         """A function copies only its results from the device to the host, not intermediate values.
 
-        It has about twenty nodes on shared variables.
+        The function of the test applies about twenty Ops to shared variables.
         """
         a, b = self.shared(self.rng.uniform(0, 1, (4, 5)), "a"), self.shared(np.arange(5.0), "b")
         x = a
@@ -142,9 +142,9 @@ class TestTransfers(Test):
         np.testing.assert_array_equal(a.get_value(), [0, 2, 2])
 
     def test_states_after_failures(self):
-        """If one of several updates in place raises an error, all states keep their values and their arrays.
+        """If one of several in-place updates raises an error, all shared variables keep their values and arrays.
 
-        The updates fail on an index or on a length.
+        The updates fail because an index is out of bounds or a length does not match.
         """
         a, b, c = (self.shared(np.zeros((4, 2)), name) for name in "abc")
         i, j, k, x = T.lvector("i"), T.lvector("j"), T.lscalar("k"), T.vector("x")
@@ -173,7 +173,7 @@ class TestTransfers(Test):
             self.assertIs(s.get_value(borrow=True, return_internal_type=True), array)
         f(*good)
         np.testing.assert_array_equal(c.get_value(), [[3, 3]] * 4)
-        # A training step copies no state in advance.
+        # A training step makes no backup copies of its states before its nodes run.
         g = theano.function([x], updates=[(a, a - x), (b, b * x)], mode=MODE)
         found = exposure(g.maker.fgraph, g.maker.overwritten_states(), g.fn.nodes, g.fn.thunks)
         self.assertEqual((found.if_small, found.always), ([], []))
@@ -408,7 +408,7 @@ class TestShared(Test):
         self.assertIsInstance(self.shared([1.0]).type, GpuArrayType)
 
     def test_in_place(self):
-        """An update overwrites the array of the shared variable."""
+        """An update on the device overwrites the array of the shared variable in place."""
         a = self.shared(np.zeros((3, 4)), "a")
         f = theano.function([], [], updates={a: a + 1}, mode=MODE)
         (node,) = f.maker.fgraph.apply_nodes

@@ -37,7 +37,7 @@ class TestLoops(unittest.TestCase):
         }
 
     def check(self, outputs, updates=None, loops=None, rtol=1e-6):
-        """Compare a function whose loops are on the device with the function of the host; return the former."""
+        """Check that loops on the device and on the host give equal results; return the function of the device."""
         inputs = [v for v in self.values if v in set(inputs_of(outputs))]
         here, there = [
             theano.function(inputs, outputs, updates=updates, mode=mode, on_unused_input="ignore") for mode in modes()
@@ -157,7 +157,7 @@ class TestLoops(unittest.TestCase):
     def test_lengths_that_change(self):
         """Results are correct if the lengths of sequences and rows change from call to call.
 
-        Memory of the previous call can only be reused if its size fits.
+        The loop must not reuse memory of the previous call that has another size.
         """
         x, v = self.x, self.v
         rows, _ = theano.scan(lambda row, a: (T.tanh(row + a), row * 2), sequences=x, outputs_info=[v, None])
@@ -197,7 +197,7 @@ class TestLoops(unittest.TestCase):
         np.testing.assert_allclose(total.get_value(), 2 * before)
 
     def test_variables_of_devices(self):
-        """Device variables may be sequences, initial states, numbers of steps and results, with and without rules."""
+        """Sequences, states, numbers of steps and results may be device variables, even without the device rules."""
         x, v, n = (GpuArrayType(w.dtype, w.broadcastable, "test")(w.name) for w in (self.x, self.v, self.n))
         sums, _ = theano.scan(lambda row, a: row + a, sequences=x, outputs_info=v)
         powers, _ = theano.scan(lambda a: as_gpuarray_variable(a * v, "test"), outputs_info=v, n_steps=n)

@@ -84,7 +84,7 @@ class TestRows(unittest.TestCase):
         outputs = [row for row, _ in rows]
         for row, expected in rows:
             fgraph = FunctionGraph([u for u in inputs_of([row]) if not isinstance(u, Constant)], [row], clone=True)
-            # `add_destroy_handler` needs a graph that belongs to a function.
+            # Exclude `add_destroy_handler`, which needs a graph that belongs to a function.
             MODE.excluding("add_destroy_handler").optimizer.optimize(fgraph)
             found = {
                 type(node.op).__name__

@@ -421,7 +421,7 @@ class TestContexts(unittest.TestCase):
         self.assertEqual([x for x in gc.get_objects() if type(x) is pygpu.GpuContext], before)
 
     def test_children(self):
-        """A context cannot be used after a fork; a context that the child opens can."""
+        """A forked child process cannot use a context of its parent, but it can open a context of its own."""
         old = pygpu.init("stub0")
         read, write = os.pipe()
         child = os.fork()

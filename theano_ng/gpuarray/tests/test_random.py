@@ -14,7 +14,7 @@ class TestTarget(unittest.TestCase):
     def test_states_on_a_device(self):
         """Streams with states on a device draw the same samples as streams with states on the host.
 
-        They also do after `seed`.
+        The samples are also equal after calls of `seed`.
         """
         name = context()
         for method in (MRG_RandomStreams.uniform, MRG_RandomStreams.normal, MRG_RandomStreams.binomial):

@@ -326,7 +326,7 @@ class TestAdvanced(unittest.TestCase):
     def test_against_numpy(self):
         """Taking, incrementing and setting elements give NumPy's results; sums are equal bit by bit."""
         for number, pattern in enumerate(PATTERNS):
-            # Half of the patterns run as on a device that needs many threads.
+            # For half of the patterns, increments use 40 threads instead of as many as the device needs.
             advanced_subtensor._THREADS = (-1, 40)[number % 2]
             masks = any(entry and entry[0] in "mM" for entry in pattern)
             take = GpuAdvancedBooleanSubtensor() if masks else GpuAdvancedSubtensor()
@@ -392,7 +392,7 @@ class TestAdvanced(unittest.TestCase):
             f = compiled([x, y, i], [op(x, y, i)])
             rows = self.rng.integers(-4, 4, 50).astype("int32")
             value = numbers(self.rng, (4, 3), dtype)
-            # Small integers: their sums do not depend on the order.
+            # Add small integers, whose sums do not depend on the order of the atomic additions.
             added = self.rng.integers(0, 3, (50, 3)).astype(dtype)
             if dtype.startswith("float"):
                 value = np.round(value)
@@ -416,7 +416,7 @@ class TestAdvanced(unittest.TestCase):
             f(np.ones((0, 4), "float32"), np.ones((1, 4), "float32"), np.zeros(1, "int64"))
 
     def test_out_of_bounds(self):
-        """An index out of bounds raises the error of the host, and no element is overwritten."""
+        """An index out of bounds raises the same error as on the host, and no element is overwritten."""
         x, host, device = gpu_variable("float32", 2, self.context), T.lvector(), gpu_variable("int32", 1, self.context)
         shared = pygpu.array(np.zeros((3, 2), "float32"), context=get_context(self.context))
         for index in (host, device):

@@ -35,7 +35,10 @@ class TestThreads(unittest.TestCase):
                 future.result()
 
     def test_functions(self):
-        """Each thread compiles and calls its own function; some kernels are shared, and lengths of arrays change."""
+        """Functions give correct results if each thread compiles and calls its own function.
+
+        The threads share some kernels, and the lengths of arrays change from call to call.
+        """
         mode = theano.compile.mode.get_mode("FAST_RUN").including("gpuarray")
 
         def work(k):

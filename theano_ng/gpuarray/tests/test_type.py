@@ -423,7 +423,7 @@ class TestFunctions(OnDevice):
             f = theano.function([x], [gpu_contiguous(x), host_from_gpu(gpu_contiguous(x))], mode=mode)
             for found in f(a):
                 np.testing.assert_array_equal(found, [[1.0, 2.0]])
-        if config.cxx:  # one C++ module of the whole graph
+        if config.cxx:  # the linker c compiles the whole graph to one C++ module
             f = theano.function([x], [gpu_contiguous(x), x, x.shape], mode=theano.Mode("c", "fast_run"))
             contiguous, same, shape = f(a)
             np.testing.assert_array_equal(contiguous, [[1.0, 2.0]])
@@ -465,7 +465,7 @@ class TestPickles(OnDevice):
             self.assertFalse(may_share_memory(twin, a))
 
     def test_without_a_device(self):
-        """Without a device, values are unpickled as arrays of the host if the flag allows it."""
+        """Without a device, the flag experimental.unpickle_gpu_on_cpu lets values be unpickled as NumPy arrays."""
         s = gpuarray_shared_constructor(np.arange(3, dtype="float32"), "s", target=self.name)
         pickled = pickle.dumps((s, s.container.value))
         before = dict(contexts._contexts)

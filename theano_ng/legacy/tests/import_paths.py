@@ -1,4 +1,4 @@
-"""Imports below `theano` by published programs and by Theano 1.0's own tests.
+"""Import paths below `theano` that published programs and Theano 1.0's own tests use.
 
 Each line is a module with the names that are imported from it. GPU modules, test classes, and names that Theano 1.0
 lacks or has removed are left out.
@@ -209,7 +209,7 @@ updates: OrderedUpdates
 
 
 def paths():
-    """Return pairs of a module's path below the package, empty for the package, and a list of names."""
+    """Yield pairs of a module's path below the package and a list of names. The package itself has an empty path."""
     for line in PATHS.strip().replace("\n    ", " ").splitlines():
         module, _, names = line.partition(":")
         yield "" if module == "." else module, names.split()

@@ -1,4 +1,4 @@
-"""Tests of import paths: every documented name exists, and former modules name the new ones."""
+"""Tests of import paths: every documented name exists, and warnings about former modules name the new ones."""
 
 import importlib
 import subprocess

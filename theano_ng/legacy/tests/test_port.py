@@ -125,7 +125,7 @@ class TestChanges(unittest.TestCase):
                 self.assertIn(what, report.findings[0].advice)
         report = look_at("f.py", b"print >>f, 1\n")
         self.assertEqual([(f.kind, f.what, f.changes) for f in report.findings], [("Python 2", "print >>f", False)])
-        # strings, comments and defaults are not code
+        # Python 2 syntax in strings and comments is not reported, nor is a tuple as the default of a parameter.
         prose = b'"""`x` and\nprint this, except X, y: 010"""\n# print 1\ndef f(a=(1, 2), b=3): pass\nx = = 1\n'
         self.assertEqual([(f.kind, f.line) for f in look_at("f.py", prose).findings], [("unreadable", 5)])
         report = look_at("f.py", b"import theano\nx = = 1\n")

@@ -10,7 +10,7 @@ import types
 import unittest
 
 import numpy as np
-import scipy.special  # noqa: F401, loaded for the tests, which import another module of scipy
+import scipy.special  # noqa: F401, used by tests that import only other modules of scipy
 
 from theano_ng.legacy import removed
 

@@ -160,7 +160,7 @@ class TestPickles(unittest.TestCase):
     def test_functions(self):
         """Functions that are unpickled compute the results of Theano 1.0.5.
 
-        They are compiled again, and still share their containers.
+        Unpickling compiles the functions again. Functions that shared a container before pickling still share it.
         """
         with np.load(io.BytesIO(self.members["functions.npz"])) as archive:
             wanted = [archive["arr_%d" % k] for k in range(len(archive.files))]

@@ -1,4 +1,4 @@
-"""The Ops that draw random numbers for the audit: ``theano_ng-audit theano_ng.sandbox.tests.audit_cases``."""
+"""Audit cases of Ops that draw random numbers: ``theano_ng-audit theano_ng.sandbox.tests.audit_cases``."""
 
 import numpy as np
 
@@ -31,7 +31,7 @@ def _samples(n):
 
 
 def _drawn(draw):
-    """Return an Op of `raw_random` with a constant generator."""
+    """Return a function that returns the samples which `draw` draws from a constant generator."""
     return lambda *parameters: draw(raw_random.random_state_type.make_constant(np.random.RandomState(3)), *parameters)[
         1
     ]

@@ -149,7 +149,7 @@ class TestChoice(unittest.TestCase):
     def test_implementations(self):
         """The Python code and the C code choose the same categories.
 
-        Both scale the remaining probabilities by equal sums.
+        Both implementations divide the remaining probabilities by equal sums.
         """
         rng = np.random.RandomState(4)
         for dtype in ("float16", "float32", "float64"):

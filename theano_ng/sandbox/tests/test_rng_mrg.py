@@ -37,7 +37,7 @@ def published(state, n):
 
 
 def drawn(make, calls=1, mode=NATIVE, seed=12345):
-    """Return the samples that new streams draw in successive calls of a function of one random variable."""
+    """Return the samples of successive calls of a function; ``make(streams)`` returns its random variable."""
     f = theano.function([], make(MRG_RandomStreams(seed)), mode=mode)
     return [f() for _ in range(calls)]
 
@@ -278,7 +278,7 @@ class TestUniform(unittest.TestCase):
             f([2**40, 2**40])
 
     def test_samples_without_elements(self):
-        """A sample may be empty; its other length may be as large as in any empty array of the dtype."""
+        """If one length of a sample is 0, the other length may be as large as NumPy allows for the dtype."""
         size = T.lvector()
         for dtype in ("float16", "float32", "float64"):
             longest = 2**63 // np.dtype(dtype).itemsize - 1

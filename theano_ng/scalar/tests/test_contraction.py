@@ -68,7 +68,7 @@ class TestPairs(unittest.TestCase):
     def test_products_of_sums(self):
         """If a product of three or more sums is subtracted, the last multiplication and the subtraction are contracted.
 
-        One operand of this multiplication is the product of the other factors. This product is not a sum.
+        One operand of this multiplication is the product of the other factors. It is not a sum, so it may be negated.
         """
         x, y, z, w = self.x, self.y, self.z, self.w
         sums = [x * y + z, y * z + w, z * w + x, w * x + y]
@@ -90,7 +90,7 @@ class TestPairs(unittest.TestCase):
         self.check([-(product + z)], ["mul", "add", "neg"])
         self.check([-product - z], ["mul", "neg", "sub"])
         total = scalar.sqr(x * y + z)
-        self.check([w - total], ["mul_add", "sqr", "sub"])  # the factor is a contracted sum, which must not be negated
+        self.check([w - total], ["mul_add", "sqr", "sub"])  # sub_mul would negate a contracted sum
         self.check([x * y - (z * w + x)], ["mul", "mul_add", "sub"])
         self.check([product / z], ["mul", "true_div"])
         integer = scalar.int32("k")

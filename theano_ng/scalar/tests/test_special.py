@@ -106,7 +106,7 @@ def both_signs(x):
 
 
 class SpecialFunctions:
-    """Tests of the functions of arrays that `functions` makes from scalar nodes."""
+    """Tests of special functions. A subclass defines `functions`, which makes functions of arrays from scalar nodes."""
 
     @classmethod
     def setUpClass(cls):
@@ -160,7 +160,7 @@ class SpecialFunctions:
                 np.concatenate([np.linspace(-30.001, 30, 3000), np.linspace(-169.9, 171.6, 999), both_signs(tiny)]),
                 1e-13,
             )
-            # Relative errors are large next to the zeros; SciPy's are larger than those of the C code.
+            # Next to the zeros, allow absolute errors: there, SciPy's relative errors exceed those of the C code.
             self.against_scipy(
                 "gammaln",
                 np.concatenate([np.linspace(-30.001, 30, 3001), np.linspace(30, 1e5, 999), tiny[200:], 1 / tiny]),
@@ -168,7 +168,7 @@ class SpecialFunctions:
                 3e-14,
             )
             self.against_scipy("psi", np.concatenate([np.linspace(1e-3, 30, 3000), tiny, 1 / tiny]), 1e-13, 4e-15)
-            # Next to the poles, the rounding error of the argument has a larger effect.
+            # Next to the poles, allow larger errors, because the rounding error of the argument has a larger effect.
             self.against_scipy("psi", np.linspace(-30.001, -1e-3, 2999), 1e-11, 1e-13)
             for name in ("j0", "j1"):
                 self.against_scipy(name, both_signs(np.concatenate([np.linspace(0, 100, 3000), tiny])), 1e-14, 2e-15)
@@ -296,7 +296,7 @@ class SpecialFunctions:
             np.testing.assert_allclose(function(a, x), known(a, x), rtol=1e-13, atol=1e-300)
 
     def test_chi_squared_exceeds(self):
-        """A chi-squared variable exceeds zero and negative numbers with probability 1, for any positive degrees."""
+        """A chi-squared variable with any degrees of freedom exceeds zero and negative numbers with probability 1."""
         (exceeds,) = self.functions([scalar.chi2sf(scalar.float64(), scalar.float64()).owner])
         below, above = np.array([-np.inf, -2.5, -5e-324, -0.0, 0.0]), np.array([1e-300, 0.5, 3.0, 40.0, 2000.0, np.inf])
         freedom = np.array([5e-324, 1e-323, 1e-300, 0.25, 1, 2, 9.5, 300])

@@ -273,7 +273,7 @@ class TestStates(unittest.TestCase):
                     run(found, {x: X, W: X[:1]})
 
     def test_order_of_groups(self):
-        """The node has the order mit_sot, sit_sot, nit_sot; the outputs have the user's order."""
+        """The node's outputs are in the order mit_sot, sit_sot, nit_sot; `scan` returns them in the user's order."""
         results, _ = scan(
             lambda a, h, k2, k1: [h + 1, a * 2, k2 + k1, h * 3],
             x,
@@ -485,7 +485,7 @@ class TestStepFunctions(unittest.TestCase):
                     self.assertIs(variable, original)
 
     def test_what_the_step_does_not_use(self):
-        """An argument that the step does not use is an input of the loop, so `function` accepts it.
+        """`function` does not refuse an argument of `scan` that the step ignores, because it is an input of the loop.
 
         Rewriting removes the argument from the loop.
         """
@@ -516,7 +516,7 @@ class TestStepFunctions(unittest.TestCase):
             scan(step, x, strict=True, **options)
 
     def test_states_of_shared_variables(self):
-        """Shared tensors that are updated become states; other shared values have a separate group."""
+        """Updated shared tensors become states of the loop; other updated shared values have a separate group."""
 
         class Next(theano.Op):
             __props__ = ()
@@ -656,7 +656,7 @@ class TestGraph(unittest.TestCase):
 
 
 class TestNode(unittest.TestCase):
-    """`Scan.make_node` with inputs other than those that `scan` creates."""
+    """Tests of `Scan.make_node` with inputs that `scan` does not create."""
 
     def setUp(self):
         result, _ = scan(

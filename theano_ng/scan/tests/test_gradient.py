@@ -703,8 +703,8 @@ class Shared(unittest.TestCase):
             T.grad(out.sum(), first)
         f = theano.function([xs, first], T.grad(out.sum(), xs), mode=FAST)
         np.testing.assert_array_equal(f([1.0, 1.0, 1.0], 5.0), [5, 6, 7])
-        # If the gradient passes through shared states, it is undefined, too: the rest of the gradient alone would be
-        # wrong.
+        # The gradient with respect to xs is undefined, too, if the shared state depends on xs: the part of the gradient
+        # that does not pass through the state would be wrong.
         out, _ = Scan([x, s], [x * s, s + x], info)(xs.shape[0], xs, first, xs.shape[0])
         with self.assertRaisesRegex(NullTypeGradError, "changes from step to step"):
             T.grad(out.sum(), xs)

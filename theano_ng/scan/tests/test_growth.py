@@ -57,8 +57,8 @@ def steps_inside(fgraph):
 
 class TestGrowth(unittest.TestCase):
     def setUp(self):
-        # A user's rules, which other tests of this process may have registered, would make the identity of steps
-        # unknown.
+        # Hide a user's rules, which other tests of this process may have registered. Such rules make the identity of
+        # steps unknown, so that equal steps would be compiled several times.
         for context in (mock.patch.object(optdb, "_foreign", False), config.change_flags(tiered="off")):
             context.__enter__()
             self.addCleanup(context.__exit__, None, None, None)
@@ -74,7 +74,7 @@ class TestGrowth(unittest.TestCase):
         def compile_all():
             theano_ng.function([x], T.grad(y.sum(), x) if gradient else y, mode=MODE)
 
-        gc.collect()  # steps that still exist would not be rewritten again
+        gc.collect()  # equal steps of earlier functions would be reused instead of rewritten
         with config.change_flags(cache_graphs=False):
             return calls_of(compile_all)
 

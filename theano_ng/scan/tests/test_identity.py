@@ -45,7 +45,7 @@ def text(op):
 
 class TestLoops(unittest.TestCase):
     def test_every_attribute_counts(self):
-        """Each attribute is needed: if the identity omitted one, loops that differ only in this one would be equal."""
+        """The identity of a loop needs each attribute: without it, loops that differ only in it would be equal."""
         one = loop()
         self.assertEqual(len(one._identity()), len(OTHERS))
         self.assertEqual(one, loop())

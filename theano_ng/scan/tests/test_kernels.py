@@ -130,9 +130,9 @@ class TestLayouts(unittest.TestCase):
                 np.testing.assert_allclose(found, value, rtol=1e-12)
 
     def test_lengths(self):
-        """The layout gives each dimension of a row the number of a length, or -1 for length 1.
+        """The layout gives each dimension of a row an index into the lengths, or -1 if its length is 1.
 
-        Dimensions that the step requires to be equal have the same number.
+        Dimensions whose lengths must be equal in the step have the same index.
         """
         v, w, m, t = T.dvector(), T.dvector(), T.dmatrix(), T.dtensor3()
         n, a, b = 3, 2, 5
@@ -154,7 +154,7 @@ class TestLayouts(unittest.TestCase):
                 self.check(*case)
 
     def test_lengths_of_constants(self):
-        """The lengths of constants are known, and so are those of rows that are combined with constants."""
+        """The layout contains the lengths of constants, and of rows that are combined with constants."""
         v, m = T.dvector(), T.dmatrix()
         three, four, square = np.arange(3.0), np.arange(4.0) / 8, np.arange(12.0).reshape(4, 3) / 16
         for text, *case in (

@@ -262,7 +262,7 @@ matrices = [
 
 
 class TestNegatedSums(unittest.TestCase):
-    """Tests of steps in which one node computes a product and a sum as one instruction, and another node negates it."""
+    """Tests of steps in which one node computes ``x * y + z`` as one instruction, and another node negates the sum."""
 
     def check(self, broadcastable):
         x, y, z = [scalar.float64(name) for name in "xyz"]
@@ -337,7 +337,7 @@ class TestRandomLoops(unittest.TestCase):
 
     @parts(6)
     def test_interpreter(self, part):
-        """An interpreted loop gives the bits of the kernel, and switches to the kernel when it has been compiled."""
+        """An interpreted loop gives the bits of the kernel, and switches to the kernel after the kernel is compiled."""
         programs = 0
         for seed in range(2000 + 5 * part, 2005 + 5 * part):
             with self.subTest(seed=seed):
@@ -427,7 +427,7 @@ class TestKernels(unittest.TestCase):
                 np.testing.assert_allclose(f([1.0, -2.0, 4.0]), wanted, rtol=1e-15)
 
     def test_parts_at_each_step(self):
-        """A step may index non-sequences at positions of each step, and rows at positions that all steps share."""
+        """A step may index a non-sequence by elements of a sequence, and rows of a sequence by non-sequences."""
         x, places, rows, k = T.dvector("x"), T.lvector("places"), T.dmatrix("rows"), T.lscalar("k")
         steps = (lambda i: x[i : i + 2], lambda i: x[i], lambda i: x[i:].sum(), lambda i: x[:i:2].sum())
         values = np.arange(9.0) ** 2, np.array([3, 0, 5]), np.arange(12.0).reshape(3, 4), 1

@@ -557,7 +557,7 @@ class TestSeveral(unittest.TestCase):
         self.assertEqual(wrong, [])
 
     def test_deep_nesting(self):
-        """Twenty loops are nested, each in a step of the next loop."""
+        """A function of twenty nested loops gives the correct result. Each loop is in the step of the next loop."""
         row, steps = T.dvector(), T.lscalar()
         inner = T.tanh(T.dot(row, row)) * row
         for _ in range(20):

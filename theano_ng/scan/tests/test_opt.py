@@ -143,7 +143,7 @@ class Registration(unittest.TestCase):
         self.assertEqual(optdb._tags_of(optdb["scanOp_save_mem"]), ["ScanSaveMem", "fast_run", "scan"])
 
     def test_programs_without_loops_do_not_load_the_rules(self):
-        # Only the optimizers of modes are created, since functions may find their rewritten graphs in the cache.
+        # Create optimizers and no functions: a function that finds its rewritten graph in the cache needs no optimizer.
         code = (
             "import sys, theano_ng as t; t.Mode('py', 'fast_run').optimizer;"
             "assert not [m for m in sys.modules if m.startswith('theano_ng.scan.')];"
@@ -233,7 +233,7 @@ class PushOut(Case):
             fn(-1.0, 1.0, 1)
 
     def test_shapes_without_a_step(self):
-        """A loop without steps computes no operations that may fail, but their results have the correct lengths."""
+        """If a loop makes no step, no Op of the step can fail, and the results still have the correct lengths."""
         w, v, i, n = T.dmatrix("w"), T.lvector("v"), T.lscalar("i"), T.lscalar("n")
         rows = {
             "number": lambda w, v, i: w[i],
@@ -460,7 +460,7 @@ class PushOut(Case):
     def test_numbers_that_are_repeated_stay(self):
         """An array of zeros into which a step writes is created in the step, and does not become a sequence.
 
-        Therefore several such arrays that are added can be one array.
+        Therefore, a sum of several such arrays can be replaced by one array with all writes.
         """
         A, h = T.dmatrix("A"), T.dvector("h")
 
@@ -494,7 +494,7 @@ class PushOut(Case):
         ]:
             fn = self.check([x, y, n], loop, values)
             self.assertEqual(loops(fn), [])
-            # If no number of steps is given, it is the length of the shortest sequence, so no assertion is needed.
+            # The Assert checks a given number of steps. Otherwise the number is the length of the shortest sequence.
             asserts = any(isinstance(node.op, Assert) for node in fn.maker.fgraph.apply_nodes)
             self.assertEqual(asserts, bool(refused))
             for steps in refused:
@@ -607,7 +607,7 @@ class Ends(Case):
         self.check([x, m, s], [out[-1]], [self.rng.rand(4, 3), self.rng.rand(4, 1, 3), np.ones(3)])
 
     def test_sums_of_products_of_vectors(self):
-        """Vectors of one dtype are multiplied row by row; vectors of two dtypes are multiplied as one long product."""
+        """A sum of inner products over all steps is computed without a loop, for equal and different dtypes."""
         for dtypes in (("float64", "float64"), ("float32", "float64"), ("float64", "float32"), ("int8", "float64")):
             a, b = [T.matrix(name, dtype=dtype) for name, dtype in zip("ab", dtypes)]
             values = [self.rng.randint(-9, 9, size=(4, 3)).astype(dtype) for dtype in dtypes]
@@ -783,7 +783,7 @@ class Memory(Case):
         info = None if result else dict(initial=h, taps=list(taps))
         lead = -min(taps)
         if result:
-            # Sorting is no operation on rows, so it stays in the loop.
+            # No rule sorts the rows of all steps at once, so the sort stays in the loop.
             state, out = self.loop(lambda a, h: [h + a, T.sort(T.stack([h, a]))[0]], x, [h, None], n_steps=n_steps)
         else:
             (out,) = self.loop(lambda a, *h: T.tanh(sum(h) + a), x, [info], n_steps=n_steps)

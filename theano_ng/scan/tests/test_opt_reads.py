@@ -1,4 +1,4 @@
-"""Compare the rows that an index reads with Python's indexing, and sums and steps with branches with NumPy."""
+"""Tests of the rows that an index reads, and of rules for sums of products, single rows and steps with branches."""
 
 import itertools
 import unittest
@@ -49,7 +49,7 @@ class TestReads(unittest.TestCase):
 
 class TestFirstSlices(unittest.TestCase):
     def test_forms(self):
-        """A first slice has a constant start and consecutive rows, one for each step."""
+        """`_first_slice` recognizes a slice with a constant start and consecutive rows, one for each step."""
         x, n, five = T.dmatrix("x"), T.lscalar("n"), T.constant(5)
         for v, steps, start in (
             (x[:n], n, 0),

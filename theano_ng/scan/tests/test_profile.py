@@ -14,7 +14,7 @@ from theano_ng.compile.profiling import ScanProfileStats
 from theano_ng.configdefaults import config
 from theano_ng.scan.op import Scan
 
-FAST = Mode("cvm", "fast_run")  # in DebugMode the profiles belong to other functions
+FAST = Mode("cvm", "fast_run")  # in DebugMode, profiles belong to other functions than those that the tests examine
 
 
 def loop_of(f):
@@ -79,7 +79,7 @@ class TestProfile(unittest.TestCase):
         return f
 
     def test_loops_of_numbers(self):
-        """A profile also measures the nodes of loops over scalars, which then run one by one."""
+        """A profile also measures the nodes of a step on scalars: with a profile, the nodes run one by one."""
         a, n = T.dscalar("a"), T.lscalar("n")
         x, _ = theano_ng.scan(
             lambda x, a: a * x * (1 - x), outputs_info=np.float64(0.5), non_sequences=a, n_steps=n, profile=True

@@ -1,4 +1,4 @@
-"""Rewritten loops of generated lengths give the results of the original loops, or raise an error where these do."""
+"""Loops over sequences of random lengths give the same results, or raise an error, before and after rewriting."""
 
 import random
 import unittest

@@ -22,7 +22,7 @@ def as_sparse_format(data, format):
     Raises
     ------
     NotImplementedError
-        If the format is another one.
+        If `format` is none of these.
     """
     classes = {"csc": sp.csc_matrix, "csr": sp.csr_matrix, "bsr": sp.bsr_matrix}
     if format not in classes:
@@ -69,7 +69,7 @@ def sparse_random_inputs(
     p : float
         The probability that an element is stored.
     gap : tuple, optional
-        ``(max,)`` or ``(min, max)`` of the values, without max. By default [0, 1[, and [0, 50[ for integers.
+        ``(max,)`` or ``(min, max)`` of the values; max is exclusive. By default ``(0, 1)``; for integers ``(0, 50)``.
     explicit_zero : bool
         Whether at least one entry is zero.
     unsorted_indices : bool

@@ -1,4 +1,4 @@
-"""Compare sparse matrices of one dtype and dense arrays of another with NumPy, with and without rewriting rules."""
+"""Compare operations on sparse and dense operands of different dtypes with NumPy, with and without rewriting."""
 
 import itertools
 import unittest

@@ -100,7 +100,7 @@ class TestLengths(PartsCase):
 
 class TestInPlace(PartsCase):
     def test_operands_that_share_memory(self):
-        """The Op computes z += 2 x y. y and z are equal or different rows of one array, also in reversed order."""
+        """The in-place sum z += 2 x y is correct if y and z share rows of one array, also in reversed order."""
         for dtype, (rows, columns) in itertools.product(("float64", "complex64"), ((6, 5), (4, 7), (1, 3))):
             x = self.numbers((rows, columns), dtype)
             parts = (lambda m: (m.data, m.indices, m.indptr))(sp.csc_matrix(x))

@@ -1,4 +1,4 @@
-"""Compare convolution and pooling by products with loops, and random matrices with the moments of distributions."""
+"""Tests of convolution and pooling as sparse products, compared with loops, and of the moments of random matrices."""
 
 import unittest
 

@@ -162,7 +162,7 @@ class TestPatterns(unittest.TestCase):
                 self.assertFalse(x.type.is_valid_value(matrix))
 
     def test_parts(self):
-        """Ops with the inputs data, indices and indptr check these arrays, which are not parts of a checked matrix."""
+        """Ops with the inputs data, indices and indptr check these arrays, because no sparse type has checked them."""
         data, indices, indptr, d, v = T.dvector(), T.ivector(), T.ivector(), T.dmatrix(), T.dvector()
         m = sparse.CSR(data, indices, indptr, [2, 3])
         results = {
@@ -468,7 +468,7 @@ class TestFunctions(unittest.TestCase):
 
 
 class TestShapes(unittest.TestCase):
-    """Operands with mismatched shapes are refused, with their shapes, in Python and in C."""
+    """Operands with mismatched shapes raise an error whose message contains the shapes, in Python and in C."""
 
     def test_mismatch(self):
         x, c, d, v = sparse.csr_dmatrix(), sparse.csc_dmatrix(), T.dmatrix(), T.dvector()
@@ -647,7 +647,7 @@ class TestRules(unittest.TestCase):
         self.assertEqual([v.nnz for v in (*found, value)], [0, 2, 3])
 
     def test_regular_gradients_of_sums_are_not_dense(self):
-        """Gradients by a matrix of 1e9 elements, of which three are stored, are computed without dense matrices."""
+        """The gradient with respect to a matrix of 1e9 elements, of which three are stored, needs no dense matrix."""
         x, y = sparse.csr_dmatrix(), sparse.csc_dmatrix()
         big = sp.csr_matrix((np.arange(1.0, 4), ([0, 5, 31000], [7, 0, 40])), shape=(32000, 32000))
         mode = theano.Mode("cvm", "fast_run")

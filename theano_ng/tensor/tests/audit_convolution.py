@@ -23,7 +23,7 @@ def _numbers(*shape):
 
 
 def _matches(image, kernel, output):
-    """Return a function from names to a condition: each input has the shape of its name.
+    """Return a function that makes a condition from names: each input must have the shape that its name stands for.
 
     The shapes are fixed because the Ops contain the lengths as constants.
     """

@@ -15,7 +15,7 @@ NO_GRADIENT = dict.fromkeys(("grad", "R_op"), "there is none")
 
 
 def _apart(s):
-    """Return True if the numbers are finite, and neither near zero nor near each other."""
+    """Return True if the numbers are finite, and their absolute values are neither near zero nor near each other."""
     s = np.sort(np.abs(s))
     return bool(np.isfinite(s).all() and (s > 0.05).all() and (np.diff(s) > 0.05).all())
 

@@ -40,7 +40,7 @@ def positive(values):
 
 
 def triangular(values):
-    """Return True if the lower triangle of the first input is a regular matrix."""
+    """Return True if the first input is square and its lower triangle is a well-conditioned matrix."""
     return (
         _square(values, 1) and (np.abs(np.diagonal(values[0])) > 0.2).all() and np.linalg.cond(np.tril(values[0])) < 100
         if values[0].size
@@ -49,7 +49,7 @@ def triangular(values):
 
 
 def regular(values):
-    """Return True if the first input is a regular matrix."""
+    """Return True if the first input is square and well-conditioned."""
     if not _square(values, 1):
         return False
     x = values[0]

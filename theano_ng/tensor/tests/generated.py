@@ -239,7 +239,7 @@ class Compared:
         return self._compiled[key]
 
     def check(self, *values, **static):
-        """Check that every mode gives the values, dtype and shape of the reference, or that both raise an exception.
+        """Check that every mode gives the reference's values, dtype and shape, or raises if the reference raises.
 
         The inferred shapes must be equal to the shapes of the reference.
         """

@@ -113,7 +113,7 @@ def _memory_mapped(value, folder, number):
 
 
 class _Checker(unittest.TestCase):
-    """The tests of a class that `makeTester` makes. Its attributes are the arguments of `makeTester`."""
+    """The base class of the classes that `makeTester` makes. Their attributes are the arguments of `makeTester`."""
 
     __test__ = False
     # Descriptions of checks that expect the first input to be overwritten; see `makeBroadcastTester`.

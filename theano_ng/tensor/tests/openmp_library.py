@@ -1,4 +1,4 @@
-"""The number of threads that GCC's OpenMP library uses."""
+"""Helper of tests that set the number of threads of GCC's OpenMP library."""
 
 import ctypes
 

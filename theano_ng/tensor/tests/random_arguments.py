@@ -123,7 +123,7 @@ def _check_table(shapes, pairs, nameprefix):
 
 
 def multi_dtype_checks(shape1, shape2, dtypes=all_types, nameprefix=""):
-    """Yield pairs of arguments of every two different dtypes, each pair once.
+    """Yield two arguments for each combination of two different dtypes, regardless of their order.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ def shown(fgraph):
 
 
 class RewriteCase(unittest.TestCase):
-    """A test case with `check`; it fails if a rewriting rule raises."""
+    """A test case with a method `check`. Its tests fail if a rewriting rule raises an error."""
 
     query = SPECIALIZE
     rng_seed = 2017

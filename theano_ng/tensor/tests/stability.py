@@ -240,8 +240,8 @@ def exact(loss, view, factors, logits):
 def error(got, wanted, scale, dtype):
     """Return the largest distance between two arrays, in units in the last place of `scale`.
 
-    The distance is infinite if an element of `got` is not finite. Where the exact value exceeds the range of the dtype,
-    the result may be infinite. Where it is below the smallest normal number, the result may be 0.
+    The distance is infinite if an element of `got` is not finite. If the exact value exceeds the range of the dtype,
+    the result may be infinite. If the exact value is below the smallest normal number, the result may be 0.
     """
     info = np.finfo(dtype)
     eps, largest, tiny = (mpmath.mpf(float(v)) for v in (info.eps, info.max, info.tiny))

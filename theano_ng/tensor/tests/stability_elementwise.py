@@ -196,7 +196,7 @@ def _product_losses(Loss):
 
 
 def _hinge(z, t):
-    """Return the hinge loss. No logit is at its kink, where it has no derivative."""
+    """Return the hinge loss. The loss has no derivative at its kink, but no logit is at the kink."""
     return max(mpmath.mpf(0), mpmath.mpf(1.25) - t * z)
 
 

@@ -1,6 +1,6 @@
 """Generated expressions of Allocs have the same results, or raise an error, with all rewriting rules and with few.
 
-The values are as long as the Alloc requires, have length 1, or have a wrong length.
+Each dimension of an input has the length that the Alloc requires, length 1, or a wrong length.
 """
 
 import random
@@ -75,7 +75,7 @@ class Expression:
         return v
 
     def results(self, mode):
-        """Return [shape, elements] of the result for each of `values`, or None where the call raises an error."""
+        """Return [shape, elements] of the result for each of `values`, or None if the call raises an error."""
         fn = theano.function(self.inputs, self.output, mode=theano.compile.get_mode(mode), on_unused_input="ignore")
         found = []
         for values in self.values:
@@ -89,9 +89,9 @@ class Expression:
 
 class TestAllocErrors(unittest.TestCase):
     def test_wrong_lengths(self):
-        """Rewriting adds errors to elementwise operations only.
+        """Only in elementwise operations may a rewritten graph raise an error that the original graph does not raise.
 
-        Unlike an Alloc, these do not repeat an operand whose length is 1 only at run time.
+        Unlike an Alloc, an elementwise operation does not repeat an operand whose length is 1 only at run time.
         """
         raised = returned = 0
         for seed in range(200):

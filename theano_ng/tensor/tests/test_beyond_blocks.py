@@ -31,7 +31,7 @@ from theano_ng.tensor.tests.generated import ALL_DTYPES
 from theano_ng.tensor.tests.openmp_library import openmp_library
 from theano_ng.tensor.tests.single_node import run_node
 
-# Lengths near the numbers of elements of a vector, buffer, tile, piece, chunk or table of counts.
+# Lengths near the block sizes of C code: of vector registers, buffers, tiles, pieces, chunks and tables of counts.
 LENGTHS = (3, 17, 31, 49, 65, 257, 1023, 1025, 2049, 4100)
 LONG = 17000
 SHAPES = ((3, 1300), (1300, 3), (47, 65), (130, 17), (2, 5, 700), (70, 5, 16), (520, 9))
@@ -128,7 +128,7 @@ class TestIndexing(NativeCase):
                         self.compare(op, x, y, places)
 
     def test_increments_of_vectors_in_place(self):
-        """Vectors and increments of any memory layout are incremented in place."""
+        """Elements of vectors of any memory layout are incremented in place, by contiguous, strided and 0-d arrays."""
         op = sub.AdvancedIncSubtensor1(inplace=True)
         for dtype in ("float32", "float64", "int8", "int16", "uint32", "int64", "complex64", "complex128"):
             for n, layout in itertools.product((3, 17, 1100), LAYOUTS):
@@ -165,7 +165,7 @@ class TestIndexing(NativeCase):
     def test_as_many_dimensions_as_there_can_be(self):
         x = self.array((2,) + (1,) * 62 + (3,))
         self.compare(lambda x, i: x[i], x, np.array([1, 0, 1]))
-        # The maximum number of index arrays, which broadcast to several dimensions.
+        # Use the maximum number of index arrays, which are broadcast to one or more dimensions.
         for lengths in ((3,), (2, 3), (3, 2, 4, 2, 3)):
             n = len(lengths)
             x = self.array(lengths + (1,) * (64 - n))
@@ -281,7 +281,7 @@ class TestIndexing(NativeCase):
                 np.testing.assert_array_equal(got.view("uint16"), halves.view("uint16"))
 
     def test_places_out_of_bounds(self):
-        """Positions out of bounds raise before anything is read or written."""
+        """Positions out of bounds raise an error before any element is read or written."""
         x = self.array((60, 30))
         makes = (
             sub.advanced_subtensor1,
@@ -577,7 +577,10 @@ class TestOrder(NativeCase):
                     np.testing.assert_array_equal(getattr(in_order, part), getattr(np.sort(x), part))
 
     def test_long_columns(self):
-        """Columns are gathered in groups before they are sorted; the last group is smaller."""
+        """`sort` and `argsort` along an axis other than the last one agree in C and in Python.
+
+        The C code gathers columns in groups before it sorts them. The last group is smaller.
+        """
         for shape, axis in (((2100, 45), 0), ((3, 1500, 37), 1), ((7000, 17), 0)):
             x = self.array(shape, "int64" if axis else "float64")
             self.compare(lambda x: sort(x, axis), x)

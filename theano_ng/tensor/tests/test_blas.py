@@ -261,9 +261,9 @@ class NativeOps(unittest.TestCase):
                 run(blas.batched_dot, *map(np.ones, shapes))
 
     def test_lengths_beyond_those_of_blas(self):
-        """The error names the operand with a dimension that is too long for the index type of BLAS.
+        """An operand with a dimension that is too long for the index type of BLAS raises an error that names it.
 
-        This holds also if the operand has no elements.
+        This also holds for an operand without elements.
         """
         for dtype in TOL:
             long, few, one = np.zeros((2**31, 0), dtype), np.zeros((0, 0), dtype), np.asarray(1, dtype)
@@ -590,8 +590,9 @@ class SumsOfProducts(unittest.TestCase):
 
 
 class BaseGemv:
-    """Products of matrices and vectors become `gemv`, in place where a shared variable is updated. Mixed into a
-    TestCase.
+    """Tests that products of matrices and vectors become `gemv`, or `gemv_inplace` if they update a shared variable.
+
+    This class is a mixin of a TestCase.
 
     A subclass for other Ops or another device sets `gemv`, `gemv_inplace`, `mode`, `dtype`, and `shared`, which makes a
     shared variable.

@@ -113,7 +113,7 @@ class TestWrapping(unittest.TestCase):
             (nan, [np.nan, 1.0, np.inf], 2),
             ([0.0], [-0.0], 2),
             ([1.0, 2.0], [1.0, 3.0], 2),
-            # Both constants are converted to float64 before they are merged.
+            # The float32 constant is converted to float64, and then merged with the other constant.
             (np.float32([1, 2]), [1.0, 2.0], 1),
         ):
             a, b = constant(np.array(a)), constant(np.array(b))

@@ -209,9 +209,9 @@ class TestValues(unittest.TestCase):
                 np.testing.assert_array_equal(run_native(tt.sub(b, a).owner, y, x)[0], y - x)
 
     def test_rows_with_numbers_of_their_own(self):
-        """Native code subtracts rows of any length from arrays of rank 4, as NumPy does.
+        """Native code computes differences of arrays of rank 4 with rows of any length, as NumPy does.
 
-        The subtracted array may repeat its values along any dimensions.
+        The second array may be broadcast along any dimensions.
         """
         rng = np.random.RandomState(9)
         for n in (1, 7, 15, 16, 17, 33, 47, 48, 49, 100):

@@ -1,4 +1,4 @@
-"""Powers and divisions of whole arrays, whose kernels compute several elements at once: against long double and NumPy."""
+"""Tests of powers and divisions, whose kernels compute several elements at once, against long double and NumPy."""
 
 import random
 import unittest
@@ -15,7 +15,7 @@ def function(operator, dtype, number=False):
 
 
 def long_power(x, y):
-    """Return the power computed by the C library in long double, rounded."""
+    """Return x ** y, computed by the C library in long double and rounded to the dtype of x."""
     with np.errstate(all="ignore"):
         return np.power(x.astype("longdouble"), y.astype("longdouble")).astype(x.dtype)
 
@@ -31,8 +31,8 @@ class TestPower(unittest.TestCase):
         expected = long_power(x, y)
         got = self.powers[str(x.dtype)](x, y)
         info = np.finfo(x.dtype)
-        # Below the smallest normal number, the spacing of numbers is constant. Near the largest number, a finite result
-        # and infinity are both accepted.
+        # Differences are measured in units in the last place. A unit is at least the spacing of denormal numbers. Near
+        # the largest number, a finite result and infinity are both accepted.
         both = np.isfinite(expected) & np.isfinite(got)
         unit = np.maximum(np.abs(np.where(both, expected, 1)) * info.eps, info.smallest_subnormal)
         wrong = both & ~(np.abs(np.where(both, got, 0) - np.where(both, expected, 0)) <= units * unit)
@@ -108,7 +108,7 @@ class TestPower(unittest.TestCase):
                     )
 
     def test_one_exponent(self):
-        """The exponent may be a scalar, a column, or an integer.
+        """Powers are right if the exponent is one number for all elements, a column, or a vector of integers.
 
         Powers of float16 are computed in float32. One fused kernel contains powers of two precisions.
         """
@@ -130,7 +130,7 @@ class TestPower(unittest.TestCase):
 
 
 class TestDivisionByNumber(unittest.TestCase):
-    """Kernels divide a whole array by one divisor by multiplying with its inverse, which is computed once."""
+    """Integer quotients by one divisor are exact, although kernels multiply by an inverse that they compute once."""
 
     def compare(self, f, x, divisors):
         for y in divisors:

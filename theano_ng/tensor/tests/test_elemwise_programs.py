@@ -1,4 +1,4 @@
-"""Kernels and programs of elementwise operations: how they read operands, their steps, and values of rare dtypes."""
+"""Tests of kernels and interpreted programs of elementwise operations: access to operands, steps, and rare dtypes."""
 
 import unittest
 from unittest import mock
@@ -22,7 +22,7 @@ from theano_ng.tensor.type import TensorType
 from theano_ng.tensor.xlogx import xlogx
 
 FLOATS = ("float32", "float64")
-# The index of the number of steps among the packed parameters of a program, see `interpreter._packed`.
+# The position of the number of steps in the packed parameters of a program (see `interpreter._packed`).
 N_STEPS = 8
 
 
@@ -62,7 +62,7 @@ class TestKernels(unittest.TestCase):
             self.assertEqual(elemwise_program(node, divisors.integer_divisors(node)).accesses, accesses, patterns)
 
     def test_languages(self):
-        """Kernels are C, unless an Op brings headers, or support code that it does not declare to be C."""
+        """Kernels are C code. If an Op has headers, or support code not declared to be C, they are C++ code."""
 
         class WithSupport(scalar.UnaryScalarOp):
             def c_code(self, node, name, inputs, outputs, sub):
@@ -130,7 +130,7 @@ class TestPrograms(unittest.TestCase):
                 self.assertEqual(made[-1][1], steps[-1][1])
 
     def test_one_instruction_writes_the_result(self):
-        """The last instruction writes the result directly, without a copy."""
+        """A single operation is a program of one step: its instruction writes the result without a further copy."""
         for op, dtypes in (
             (T.add, ("float64", "float64")),
             (T.exp, ("float32",)),
@@ -144,7 +144,7 @@ class TestPrograms(unittest.TestCase):
             self.assertEqual(number_of_steps(node), 1, op)
 
     def test_blocks_of_constants(self):
-        """A block of a constant is filled with the value and starts at a cache line."""
+        """`_aligned` fills a block of memory with a constant. The block starts at a cache line."""
         for dtype in ("bool", "int8", "int16", "float32", "float64", "complex128"):
             for length in (1, 3, 64, 100, 1000):
                 for _ in range(5):
@@ -180,7 +180,7 @@ class TestPrograms(unittest.TestCase):
             self.assertEqual(found.dtype, bool)
 
     def test_angles(self):
-        """Angles are NumPy's: pi for negative real numbers, and 0 for other real numbers."""
+        """Programs of `angle` have NumPy's values: pi for negative real numbers, and 0 for other real numbers."""
         for dtype in ("bool", "uint8", "int8", "int16", "int32", "int64", "uint64", "float32", "float64", "complex64"):
             values = np.array([0, 1, 2, 5]).astype(dtype)
             if np.dtype(dtype).kind in "ifc":
@@ -300,7 +300,10 @@ class TestInPython(unittest.TestCase):
 
 class TestDivisors(unittest.TestCase):
     def test_deep_graphs(self):
-        """The search for a divisor has a limited depth: 40 nodes that use their input twice have 2 ** 40 paths."""
+        """`integer_divisors` examines the computation of a divisor to a limited depth.
+
+        A chain of 40 nodes that use their input twice has 2 ** 40 paths.
+        """
         x, v = T.lvector(), T.lvector()
         for k in range(40):
             v = T.maximum(v.dimshuffle(0), v.dimshuffle(0)) if k % 2 else T.maximum(v, v.dimshuffle(0))

@@ -1,4 +1,4 @@
-"""Variables that are recognized as equal."""
+"""Tests of functions that recognize equal variables, sums of a variable along some axes, and terms of sums."""
 
 import unittest
 

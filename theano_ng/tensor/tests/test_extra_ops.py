@@ -109,7 +109,7 @@ class TestAgainstNumPy(unittest.TestCase):
                 np.testing.assert_array_equal(run_node(out, values, "c")[0], want)
 
     def test_no_coordinates_in_large_shapes(self):
-        """If one dimension has length zero, the coordinates are empty and the other dimensions may be arbitrarily long."""
+        """`ravel_multi_index` accepts empty coordinates and arbitrarily long dimensions if one length is zero."""
         none = np.zeros(0, "int64")
         for dims in ((0, 3), (3, 0), (2**40, 2**40, 0)):
             symbols = [T.lvector() for _ in dims]
@@ -172,7 +172,7 @@ class TestAgainstNumPy(unittest.TestCase):
         self.assertRaises(ValueError, f, [3])
 
     def test_coordinates_out_of_bounds(self):
-        """The error names the first bad coordinate and its axis, at any position in the arrays."""
+        """The error of `ravel_multi_index` names the first bad coordinate, at any position, and its axis."""
         j = T.lvector()
         f = theano.function([i, j], E.ravel_multi_index((i, j), (3, 5)), mode=theano.Mode("cvm", None))
         good = np.array([0, 2, 1, 0] * 600)
@@ -211,14 +211,14 @@ class TestAgainstNumPy(unittest.TestCase):
                 a[place] = 0
             for axis in (None, 0, 1, -1):
                 utt.verify_grad(lambda x: E.cumprod(x, axis), [a], mode="FAST_RUN")
-        # Test the formula for two zeros, and its derivative.
+        # Test the gradient of a cumulative product with two zeros, and the derivative of this gradient.
         x = T.dvector()
         p, q, r = 2.0, 3.0, 5.0
         value = np.array([p, 0.0, q, 0.0, r])
         gradient = theano.grad(E.cumprod(x).sum(), x)
         np.testing.assert_allclose(gradient.eval({x: value}), [1, p + p * q, 0, 0, 0], rtol=1e-14)
         second = theano.grad(gradient[1], x)
-        # the gradient of x0 (1 + x2 + x2 x3 + x2 x3 x4)
+        # gradient[1] is x0 (1 + x2 + x2 x3 + x2 x3 x4)
         np.testing.assert_allclose(second.eval({x: value}), [1 + q, 0, p, p * q * (1 + r), 0], rtol=1e-14)
         step = np.array([1.0, 2.0, 0.5, -1.0, 3.0])
         moved = T.Rop(E.cumprod(x), x, T.constant(step)).eval({x: value})

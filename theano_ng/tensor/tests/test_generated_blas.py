@@ -18,8 +18,8 @@ from theano_ng.tensor import blas
 from theano_ng.tensor.tests.generated import COMPLEX, Compared, arrays, generated
 
 BLAS_DTYPES = ("float32", "float64", *COMPLEX)
-# Lengths of 1 are not declared, so one function is compiled for each combination of ranks and dtypes. Sums of few
-# products of multiples of 1/4 are exact in any order.
+# The types declare no lengths of 1, so one compiled function serves all arrays of the same ranks and dtypes. The
+# elements are multiples of 1/4, so short sums of their products are exact in any order.
 EXACT = dict(declare="none")
 MODES = ("py", "c", "fast_run")
 LENGTHS = st.integers(0, 5)

@@ -20,9 +20,9 @@ from theano_ng.tensor.type import TensorType
 def operands(
     draw, dtypes, count=2, sides=(0, 70), ndim=(0, 3), contents=("small", "nonfinite"), layouts=tuple(LAYOUTS)
 ):
-    """Draw arrays of one rank, some of which are repeated along some dimensions."""
+    """Draw arrays that broadcast to one shape: some arrays have length 1 in some dimensions."""
     rank = draw(st.integers(*ndim))
-    # At most one dimension is long. Its elements fill whole vectors, or rows that get separate calls of the kernel.
+    # At most one dimension is long. An inner loop over it uses whole vectors; an outer loop over it calls many kernels.
     long_one = draw(st.integers(0, 2))
     shape = [draw(st.integers(*(sides if d == long_one else (0, 5)))) for d in range(rank)]
     result = []
@@ -125,7 +125,7 @@ class TestValues(unittest.TestCase):
 
     @generated(st.sampled_from(["float16", "float64", "complex64"]), st.data(), examples=12)
     def test_float_arithmetic(self, dtype, data):
-        # Small multiples of 1/4: products and sums are exact, even if the compiler contracts them.
+        # Finite elements are small multiples of 1/4: products and sums are exact, even if the compiler contracts them.
         x, y = data.draw(operands(dtype, contents=("small",) if dtype[0] == "c" else ("small", "nonfinite")))
         self.quietly(self.arithmetic, x, y)
 
@@ -148,7 +148,7 @@ MATH = "exp exp2 expm1 log log2 log10 log1p sqrt sin cos tan arcsin arccos arcta
 
 
 class TestFunctions(unittest.TestCase):
-    """Functions are within a few units in the last place of NumPy's, over the range of each dtype."""
+    """Mathematical functions agree with NumPy up to a few units in the last place, over the range of each dtype."""
 
     def against(self, dtype, x, rtol, names=MATH):
         composite = scalar.Composite
@@ -240,7 +240,7 @@ class TestOperands(unittest.TestCase):
     def test_layouts(self, values):
         """A Composite has NumPy's values for operands of all ranks, broadcast patterns, lengths and layouts.
 
-        Together, the examples run every path of the driver.
+        Together, the examples run every path of the C code that calls kernels (native/elementwise/elemwise.c).
         """
         x, y, z = [v.astype(v.dtype.newbyteorder("=")) if not v.dtype.isnative else v for v in values]
         a, b, c = [scalar.float64() for _ in range(3)]
@@ -257,7 +257,10 @@ class TestOperands(unittest.TestCase):
         st.integers(0, 15),
     )
     def test_orders(self, item, rows, columns, depth, seed):
-        """Operands in C and in Fortran order are combined; C code transposes groups of rows while it reads them."""
+        """Operations on arrays of different memory orders agree with NumPy.
+
+        C code transposes groups of rows while it reads them.
+        """
         dtype = {1: "int8", 2: "int16", 4: "float32", 8: "float64", 16: "complex128"}[item]
         rng = np.random.RandomState(seed)
         shape = (depth, rows, columns)
@@ -287,7 +290,7 @@ class TestOperands(unittest.TestCase):
         self.assertTrue(mixed.flags.c_contiguous)
 
     def test_many_operands(self):
-        """More operands than NumPy's limits 32 and 64 work as one Op and as a fused chain, in C and in Python."""
+        """Sums of more operands than NumPy's limits 32 and 64 are right, as one Op and as a chain, in C and Python."""
         rng = np.random.RandomState(3)
         for count in (33, 65, 100):
             values = [
@@ -302,7 +305,10 @@ class TestOperands(unittest.TestCase):
                     np.testing.assert_array_equal(result, expected)
 
     def test_many_transposed_operands(self):
-        """The total size of the buffers for operands in another memory order is bounded, for any number of operands."""
+        """Sums of many operands in another memory order are right.
+
+        The total size of the buffers for such operands is limited.
+        """
         for count in (3, 90, 400):
             values = [np.asfortranarray(np.arange(60.0 * 70).reshape(60, 70) + k) for k in range(count)]
             values[0] = np.ascontiguousarray(values[0])
@@ -391,7 +397,7 @@ class TestThreads(unittest.TestCase):
 
     @unittest.skipUnless(hasattr(os, "fork"), "needs fork")
     def test_after_fork(self):
-        """The threads of a process do not survive a fork: the child computes without them and does not wait for them."""
+        """A forked child lacks the threads of its parent. It computes without threads, and does not wait for them."""
         thunk, cell, values = self.thunks["mixed"]
         thunk()
         expected = self.expected(values)

@@ -47,9 +47,9 @@ def indices(draw, shape, masks=True, wrong=False, new_axes=True):
     ----------
     shape : tuple of int
     masks, new_axes : bool
-        Whether the index may contain masks, and None.
+        Whether the index may contain masks and None, respectively.
     wrong : bool
-        Whether entries may be out of bounds, or of another shape.
+        Whether positions may be out of bounds, and masks may be too long.
     """
     values, index, axis = [], [], 0
     joint = draw(shapes(ndim=(0, 2), sides=(0, 3)))
@@ -82,7 +82,7 @@ def indices(draw, shape, masks=True, wrong=False, new_axes=True):
         kinds = ["none"] * new_axes
         if axis < len(shape):
             n = shape[axis]
-            # After an Ellipsis, the entries continue up to the last dimension.
+            # After an Ellipsis, the index must have entries up to the last dimension, so "stop" is not allowed.
             kinds += ["slice", "slice", "array", "array"] + ["stop"] * (ellipsis >= 0)
             kinds += ["integer"] * (n > 0 or wrong) + ["mask"] * masks
         else:
@@ -343,7 +343,7 @@ class TestErrors(unittest.TestCase):
     def test_repeated_places(self):
         """At repeated positions, an increment adds all values, and an assignment keeps the last value.
 
-        The index is a matrix, and y is repeated for each of its rows.
+        The index is a matrix. Each row of the index gets the same values y.
         """
         x, y, i = T.dvector(), T.dvector(), T.lmatrix()
         places, w = np.array([[0, 1], [-3, 1]]), np.array([1.0, 2.0])
@@ -368,7 +368,7 @@ class TestErrors(unittest.TestCase):
 def taken(x, i, axis, mode):
     """Call `numpy.take`; for the mode "wrap", reduce the indices first.
 
-    NumPy subtracts one length at a time, which would take years here.
+    For this mode, NumPy subtracts the length until the index is in bounds, which takes years for a huge index.
     """
     if mode == "wrap":
         i = i.astype("int64") % (x.size if axis is None else x.shape[axis])

@@ -21,7 +21,7 @@ from theano_ng.tensor.reductions.row_program import RowProgram
 from theano_ng.tensor.tests.generated import FLOATS, INTEGERS, Compared, arrays, generated, shapes
 from theano_ng.tests import unittest_tools as utt
 
-# Lengths around the boundaries of vectors, tiles of rows, and pieces that are processed together.
+# Rank -> shapes. The lengths are near the limits of vectors, tiles of rows, and blocks that C code processes at once.
 LONG = {
     1: [(2111,), (130,)],
     2: [(3, 300), (300, 3), (67, 45), (2, 5000), (700, 1)],
@@ -31,7 +31,7 @@ AXES = {0: [()], 1: [(0,)], 2: [(0,), (1,), (0, 1)], 3: [(0,), (1,), (2,), (0, 2
 WIDE = {"b": "int64", "i": "int64", "u": "uint64"}
 
 
-# Run in a separate process, where OpenMP has two threads: the first parallel loop of a process starts them.
+# This program runs in a separate process with two OpenMP threads, because the first parallel loop starts the threads.
 TWO_THREADS = """
 import os
 import numpy as np
@@ -88,8 +88,8 @@ if child == 0:
 assert os.waitpid(child, 0)[1] == 0, "the child has other results, or threads"
 """
 
-# All native modules share one pool of threads. A forked child has lost these threads. It must detect this, whichever
-# module used them.
+# All native modules share one pool of threads. A forked child lacks these threads. The child must detect this,
+# whichever module used the threads before the fork.
 FORKED = """
 import os
 import signal
@@ -201,7 +201,7 @@ class TestValues(unittest.TestCase):
         self.logical.check(x, axes=data.draw(st.sampled_from(AXES[x.ndim])))
 
     def test_odd_bools(self):
-        # Bytes other than 0 and 1, which views can contain, are true.
+        # A view of dtype bool can contain bytes other than 0 and 1. These bytes are true.
         x = np.array([[2, 1, 4], [2, 0, 1]], "uint8").view("bool")
         v = tensor.TensorType("bool", (False, False))()
         f = theano.function([v], [All(1)(v), Any(0)(v), All()(v)], mode=Mode("cvm", None))
@@ -234,7 +234,7 @@ class TestValues(unittest.TestCase):
 
 
 def has_openmp():
-    """Return True if the library that shares loops among threads exists; see native/common/gomp.h for the search."""
+    """Return True if GCC's OpenMP library, libgomp, exists; see native/common/gomp.h for the search."""
     try:
         dlopen_symbols("libgomp.so.1", ["GOMP_parallel"])
     except OSError:
@@ -355,7 +355,7 @@ class TestFused(unittest.TestCase):
     def test_sum_of_all_elements(self):
         """A kernel that computes and sums elements gives NumPy's sums, for all dtypes and memory orders.
 
-        The arrays are shorter and longer than the blocks of the kernel.
+        Some arrays are shorter than the blocks of the kernel, others are longer.
         """
         rng = np.random.RandomState(3)
         shapes_ = [(1, 1), (3, 5), (1, 1023), (1025, 1), (64, 1024), (9, 4097), (0, 4), (100, 300)]
@@ -399,8 +399,8 @@ class TestFused(unittest.TestCase):
                             got, expected.astype(got.dtype) if dtype == "float16" else expected
                         )
 
-    # Long rows in tiles; few columns; short runs of several rows; short runs along one accumulator; small arrays; no
-    # elements.
+    # Reductions use different loops for these shapes: long rows, which are added in tiles, few columns, short rows,
+    # small arrays, and arrays without elements.
     SHAPES = (
         (6, 1, 5000),
         (300, 2, 130),
@@ -572,7 +572,7 @@ class TestSoftmax(unittest.TestCase):
 
     @theano.change_flags({"DebugMode.check_finite": False})
     def test_small_and_odd_values(self):
-        # Results down to denormal numbers, and the results of NaN and infinities.
+        # Test results down to denormal numbers. Results of rows with NaN or inf, or of -inf, contain NaN.
         x = np.concatenate([np.linspace(-745, 0, 4001), [-np.inf]])[None, :]
         v = tensor.dmatrix()
         f = theano.function([v], tensor.nnet.softmax(v))
@@ -606,8 +606,8 @@ class TestDerivatives(unittest.TestCase):
                 utt.verify_grad(lambda v: build(v, axis), [x], rng=np.random.RandomState(k))
 
     def test_product_with_zeros(self):
-        # Gradients equal the products of all other elements, for none, one and several zeros, and for a group of one
-        # element.
+        # The derivative of a product by a factor is the product of the other factors. The products contain no, one or
+        # several zeros. Some products have a single factor.
         v = tensor.dmatrix()
         for axis in (None, 0, 1):
             f = theano.function([v], theano.grad(tensor.prod(v, axis=axis).sum(), v))

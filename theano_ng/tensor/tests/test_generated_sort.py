@@ -20,7 +20,7 @@ def axes(x):
 
 
 def wide(dtypes=ALL_DTYPES):
-    """Draw long lines with many distinct values and with few."""
+    """Draw vectors of the lengths `LINES`. Some have many distinct values, others have few."""
 
     def make(dtype, n, content, seed):
         rng = np.random.RandomState(seed)
@@ -136,7 +136,7 @@ class TestTopK(unittest.TestCase):
 
 
 def unique(x, index, inverse, counts, axis):
-    # NumPy sorts float16 rows with NaN in another order than rows of other floats.
+    # Convert float16 to float32, because NumPy sorts float16 rows with NaN in another order than rows of other floats.
     found = np.unique(x.astype("float32") if x.dtype == "float16" else x, True, True, True, axis)
     return [found[0].astype(x.dtype)] + [
         np.asarray(f).reshape(-1) for f, flag in zip(found[1:], (index, inverse, counts)) if flag
@@ -222,7 +222,7 @@ class TestCounting(unittest.TestCase):
         self.counts.check(x, np.int64(2100))
 
     def test_sizes(self):
-        """Results that exceed memory are refused, and the function works afterwards."""
+        """Functions refuse to make results that exceed memory. Their next call is right."""
         f = self.counts._functions([np.array([1, 2]), np.int64(0)], {})[0]
         for mode in f:
             for x in ([0, 2**62], [2**63 - 1, 2]):

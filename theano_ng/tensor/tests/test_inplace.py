@@ -1,4 +1,4 @@
-"""In-place elementwise operations have the values of the ordinary operations, in their first argument."""
+"""In-place elementwise operations write the values of the ordinary operations into their first argument."""
 
 import unittest
 from unittest import mock
@@ -48,9 +48,9 @@ class TestInplace(unittest.TestCase):
             assert cells[0][0] is given[0], name
 
     def test_functions_on_arrays(self):
-        """Operations with a NumPy or SciPy function call this function on whole arrays.
+        """Python code computes operations with a NumPy or SciPy function by calls of this function on whole arrays.
 
-        Sums and products call it for any number of arrays.
+        It also does so for sums and products of any number of arrays.
         """
         found = 0
         for op in vars(T).values():

@@ -53,8 +53,8 @@ COMPLEX = (
         for dtype in ("complex64", "complex128", "bool", "int16", "float32", "float64")
     ]
 )
-# Functions that this package implements, and the largest relative difference from SciPy's functions, which are not
-# exact either.
+# Functions that this package implements. SPECIAL maps each function to the largest accepted relative difference from
+# SciPy's function, which is not exact either.
 NEAREST = [scalar.erf, scalar.erfinv, scalar.erfcinv, scalar.gamma, scalar.tri_gamma, scalar.i0, scalar.i1]
 NEAR = [scalar.erfc, scalar.erfcx, scalar.gammaln, scalar.gammau, scalar.gammal, scalar.j0, scalar.j1]
 SPECIAL = {**dict.fromkeys(NEAREST, 4e-15), **dict.fromkeys(NEAR, 1e-12)}
@@ -73,7 +73,7 @@ def nin_of(op, rng):
 
 
 def undefined(op, args):
-    """Return True if kernels may compute another value than programs.
+    """Return True if a kernel and a program may compute different values of ``op(*args)``.
 
     C does not define conversions of floats to integers that are out of range. When gcc 12 vectorizes the two parts of a
     complex number, it omits conversions to complex64 of values that are converted back.
@@ -132,7 +132,7 @@ def ulps(x, y):
     """Return how many floats lie between the elements of two float arrays."""
     bits = np.dtype("u%d" % x.dtype.itemsize)
     top = bits.type(1 << (8 * bits.itemsize - 1))
-    # The integers have the order of the floats; -0 and 0 are neighbors.
+    # Convert the bits of the floats to integers that have the order of the floats. -0 and 0 become neighbors.
     a, b = [np.where(v.view(bits) & top, ~v.view(bits), v.view(bits) | top) for v in (x, y)]
     return np.where(np.isnan(x) & np.isnan(y), bits.type(0), np.maximum(a, b) - np.minimum(a, b))
 
@@ -183,7 +183,7 @@ class TestPrograms(unittest.TestCase):
         return scalar.Composite(inputs, list(dict.fromkeys(outputs)))
 
     def random_node(self, rng, ops, dtypes=DTYPES):
-        """Return a node with a random program and values for it: broadcast, strided, in place."""
+        """Return a node with a random program, and input values. Inputs may be broadcast, strided or overwritten."""
         op = self.random_composite(rng, ops, dtypes)
         ndim = rng.randint(0, 3)
         shape = [int(rng.choice([1, 3, 65, 300, 1500])) if d else int(rng.choice([2, 7])) for d in range(ndim)]
@@ -257,7 +257,7 @@ class TestPrograms(unittest.TestCase):
 
     def test_complex_extremes(self):
         rng = np.random.RandomState(7)
-        # Many pairs of numbers have equal real parts or equal imaginary parts.
+        # Many pairs of numbers have equal real parts, so that the comparison depends on their imaginary parts.
         numbers = rng.randint(-2, 3, (2, 400)) + 1j * rng.randint(-2, 3, (2, 400))
         for dtype in ("complex64", "complex128"):
             for op in (scalar.maximum, scalar.minimum):
@@ -269,7 +269,7 @@ class TestPrograms(unittest.TestCase):
     def test_special_functions(self):
         """Special functions agree with SciPy's on a dense grid.
 
-        For functions with zeros, the error is divided by 1e-3 where the absolute value is smaller.
+        The errors are relative. For functions with zeros, the absolute error is divided by at least 1e-3.
         """
         one = np.concatenate(
             [np.linspace(-30, 30, 4801), np.geomspace(1e-12, 700, 1500), -np.geomspace(1e-12, 20, 500)]
@@ -297,7 +297,10 @@ class TestPrograms(unittest.TestCase):
 
     @unittest.skipUnless(config.cxx, "there is no compiler to compare with")
     def test_complex_functions(self):
-        """Programs compute complex functions within one unit in the last place of kernels, which call the C library."""
+        """Complex functions differ by at most one unit in the last place between programs and kernels.
+
+        Kernels call the C library.
+        """
         rng = np.random.RandomState(6)
         ops = [scalar.angle, scalar.complex_from_polar]
         ops += [
@@ -324,7 +327,7 @@ class TestPrograms(unittest.TestCase):
     def test_sums_of_complex_quotients(self):
         """Sums with complex quotients have the same bits in programs and in kernels.
 
-        Compilers do not contract the product at the end of a quotient with the sum.
+        The computation of a complex quotient ends with a product. Compilers do not contract this product with the sum.
         """
         rng = np.random.RandomState(8)
         for dtype in ("complex64", "complex128"):
@@ -448,7 +451,7 @@ class TestPrograms(unittest.TestCase):
             return np.where(rng.rand(1500) < 0.5, values, others).astype(dtype)
 
     def test_what_has_no_instructions(self):
-        """Users' Ops and comparisons of int64 with uint64 have no program: the compiler or Python computes them."""
+        """Users' Ops and comparisons of int64 with uint64 have no program: compiled kernels or Python run them."""
 
         class Twice(scalar.UnaryScalarOp):
             output_types_preference = staticmethod(scalar.same_out)
@@ -499,7 +502,7 @@ print(len(elementwise), all(isinstance(t, NativeThunk) for t in elementwise))
 
 
 class TestPowers(unittest.TestCase):
-    """Powers in loops that compute several elements at once."""
+    """Tests of powers in programs and in kernels, whose loops compute several elements at once."""
 
     def check(self, power, dtype):
         rng = np.random.RandomState(11)
@@ -580,7 +583,7 @@ class TestDebugMode(unittest.TestCase):
 
 class TestWithoutCompiler(unittest.TestCase):
     def test_function(self):
-        """With `cxx=`, elementwise nodes and fused reductions still run in C."""
+        """Without a compiler (flag `cxx=`), native code still computes elementwise nodes and fused reductions."""
         flags = ",".join(filter(None, [os.environ.get("THEANO_FLAGS"), "cxx="]))
         environment = dict(os.environ, THEANO_FLAGS=flags)
         done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True)

@@ -116,7 +116,7 @@ class TestLoad(unittest.TestCase):
 
 
 class TestGraphs(unittest.TestCase):
-    """Properties of graphs that send and receive, as far as they can be tested without sending messages."""
+    """Tests of graphs with Ops that send and receive arrays. These tests send no messages."""
 
     def test_keys_and_comparisons(self):
         array = tt.dvector()
@@ -196,7 +196,7 @@ class TestTwoProcesses(unittest.TestCase):
         environment = dict(
             os.environ,
             PYTHONPATH=os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")])),
-            # A message is sent once, so no mode may run nodes twice.
+            # Some modes run each node twice, and would send each message twice. FAST_RUN runs nodes once.
             THEANO_FLAGS=",".join(filter(None, [os.environ.get("THEANO_FLAGS"), "mode=FAST_RUN"])),
             OMPI_ALLOW_RUN_AS_ROOT="1",
             OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",

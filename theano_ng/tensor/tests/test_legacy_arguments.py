@@ -1,4 +1,4 @@
-"""Arguments that programs written for Theano 1.0 pass to functions of tensors, and names that they import."""
+"""Tests of arguments and names that programs written for Theano 1.0 use: tensor functions accept and provide them."""
 
 import unittest
 
@@ -163,7 +163,7 @@ class TestIndices(unittest.TestCase):
             np.testing.assert_array_equal(T.inc_subtensor(x[index], 1).eval({x: value}), changed)
         np.testing.assert_array_equal(x[[i, part]].eval({x: value, i: 2}), value[2, part])
         np.testing.assert_array_equal(x[[slice(i, None), 0]].eval({x: value, i: 2}), value[2:, 0])
-        # A list without a slice is an index array.
+        # A list that contains no slice is used as an index array.
         np.testing.assert_array_equal(x[[0, 1]].eval({x: value}), value[[0, 1]])
         self.assertEqual(x[[[0, 1], [1, 0]]].ndim, 4)
 

@@ -68,7 +68,7 @@ class TestLengths(unittest.TestCase):
         terms = T.lscalars(2 * MAX_TERMS)
         long = T.add(*terms)
         self.assertIs(self.lengths.first(long), long)
-        # Both differences are 0, but the difference of int8 variables has the dtype int8.
+        # Both differences are 0, but they are not equal: the difference of int8 variables has the dtype int8.
         self.assertNotEqual(self.lengths.first(other - other), self.lengths.first(n - n))
 
     def test_values(self):

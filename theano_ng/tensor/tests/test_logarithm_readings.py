@@ -1,5 +1,5 @@
-"""Analysis of logarithms: shifted sums, shares of sums, expressions with a known logarithm, and variables that
-gradients pass.
+"""Tests of the analysis of logarithms: shifted variables, shares of sums, expressions with a known logarithm, and
+intermediate variables that gradients skip.
 """
 
 import unittest
@@ -111,7 +111,7 @@ class TestForms(unittest.TestCase):
                 self.assertEqual(reading(v, whole=True) is not None, depth < logarithms.MAX_SUMS)
 
     def test_what_gradients_go_past(self):
-        """`passed` returns the expression and the variables between it and its leaves, but no leaf."""
+        """`passed` returns an expression and the variables between the expression and its leaves, but no leaf."""
         x, y, z = T.dvectors("x", "y", "z")
         e, p = T.exp(x), T.nnet.sigmoid(y)
         ez = e * z

@@ -1,6 +1,6 @@
-"""Native Ops between protected pages: arguments and results end, or begin, at a page boundary.
+"""Native Ops access no memory outside their arguments and results.
 
-Code that reads or writes outside an array crashes the process.
+Each array begins or ends next to a protected page. An access to this page crashes the process.
 """
 
 import ctypes
@@ -224,8 +224,9 @@ class TestMemoryEnds(unittest.TestCase):
                     self.check(lambda a, *c: Choose("wrap")(a, list(c)), number, *choices)
 
     def test_sparse(self):
-        """Products of sparse matrices with few and many entries per line, and with dense rows of any length, stay
-        within memory.
+        """Products of sparse and dense matrices access no memory outside of their arrays.
+
+        The sparse matrices have few or many entries. The dense rows have any length.
         """
         for entries, rows, columns in ((1, 3, 4), (7, 5, 9), (9, 40, 3), (60, 12, 12)):
             places = self.rng.permutation(rows * columns)[:entries]

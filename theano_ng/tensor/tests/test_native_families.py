@@ -32,7 +32,7 @@ class TestDeclarations(unittest.TestCase):
             {key for key, record in found.items() if SCRATCH in record.offsets},
             {("elemwise", "elemwise"), ("reduce", "reduce_elemwise")},
         )
-        # The parameters of the elementwise operation inside a reduction have the same declaration.
+        # The parameters of an elementwise operation have the same declaration inside a reduction and alone.
         outer, inner = found["reduce", "reduce_elemwise"].row, found["elemwise", "elemwise"].row
         self.assertEqual(outer.offsets, inner.offsets)
 
@@ -52,7 +52,7 @@ class TestLoading(unittest.TestCase):
         return [importlib.import_module("theano_ng.tensor.native." + name) for name in sorted(names)]
 
     def test_all(self):
-        """Every module can be loaded again, and then has the same names as before."""
+        """Every module can be loaded a second time. Both loaded modules define the same names."""
         modules = self.modules()
         self.assertGreater(len(modules), 20)
         for module in modules:
@@ -63,7 +63,7 @@ class TestLoading(unittest.TestCase):
             )
 
     def test_instructions(self):
-        """All modules of the interpreter have the addresses of the same instructions and kernels."""
+        """All modules of the interpreter have instructions and kernels of the same names, with their addresses."""
         blocks = [loaded_anew(m) for m in self.modules() if ".blocks_v" in m.__spec__.name]
         self.assertGreater(len(blocks), 0)
         for module in blocks:
@@ -111,7 +111,7 @@ class TestFilledMemory(unittest.TestCase):
         self.assertEqual(set(np.empty(100, "int8").tolist()), {7})
 
     def test_threads(self):
-        """Each thread has its own byte. No byte remains if two threads begin and end in the same order."""
+        """Each thread has its own fill byte. No byte remains if the first thread to begin is also the first to end."""
 
         def bytes_of_new_arrays():
             arrays = np.empty(100, "int8"), self.alloc.empty((600, 700), "float64")

@@ -76,7 +76,7 @@ class TestParts(unittest.TestCase):
                 memory = np.arange(5.0 * 70).reshape(5, 70)
                 values = [memory[:, :width], memory[:, 7:][:, :width][::-1]] * (n // 2)
                 self.check(op, *values)
-                # An operand that repeats one row.
+                # Add an operand that repeats one row in memory.
                 self.check(op, *values, np.broadcast_to(np.arange(2.0 * width)[::2], (5, width)))
 
     def test_many_dimensions(self):

@@ -35,7 +35,7 @@ LIBC.free.restype, LIBC.free.argtypes = None, [ctypes.c_void_p]
 
 
 def all_free_blocks(size):
-    """Allocate blocks of this size until there are no more; return their addresses."""
+    """Allocate blocks of this size until an allocation fails; return their addresses."""
     blocks = []
     while block := LIBC.malloc(size):
         blocks.append(block)
@@ -183,7 +183,7 @@ class TestNothingBeyond(NativeCase):
                         self.compare(lambda x, g: grad(x, g, *numbers), x, top)
 
     def convolve(self, image, kernel, dtype, **settings):
-        """Check all directions of a convolution, on arrays in guarded memory."""
+        """Check a convolution and its gradients by image and kernel, on arrays in guarded memory."""
         forward, weights, inputs = [
             op(**settings) for op in (convmm.CorrMM, convmm.CorrMM_gradWeights, convmm.CorrMM_gradInputs)
         ]
@@ -262,7 +262,7 @@ class TestNothingKept(NativeCase):
             self.assertLess(self.size() - before, 5 * x.nbytes, out.owner)
 
     def test_shapes(self):
-        """`empty` frees the shapes of arrays without elements, and of arrays whose memory is kept for later arrays."""
+        """Arrays made by `empty` free the memory of their shapes, even if the memory of their elements is kept."""
         for shape in ((0,) * 30, (1,) * 31 + (NATIVE_BIG,), (2,) * 5):
             empty(shape, "int8")
             before = self.size()
@@ -345,7 +345,7 @@ class TestNothingKept(NativeCase):
         """
         n = 12_000_000
         x, places, starts = np.zeros(n, "int8"), np.zeros(n, "int32"), np.array([0, n], "int32")
-        # The first room is too small for any buffer; the other two suffice for the result, but not for its buffers.
+        # The first room is too small for any buffer; the other two suffice for the result, but not for more buffers.
         for room in (n // 2, 12 * n, 20 * n):
             self.check_without_memory(argsort, (x,), room)
             self.check_without_memory(sort, (np.zeros(n, "complex64"),), room)

@@ -18,7 +18,7 @@ DIGITS = {"float32": 1e-5, "complex64": 1e-5}
 
 
 def windows(rows, columns, down, right, dtype):
-    """Return a matrix of integers with strides of `down` and `right` elements, which may overlap."""
+    """Return a matrix of integers with the strides `down` and `right`, in elements. Its rows may overlap in memory."""
     memory = np.arange(rows * max(down, 1) + columns * max(right, 1)) % 13 - 6
     item = np.dtype(dtype).itemsize
     return np.lib.stride_tricks.as_strided(memory.astype(dtype), (rows, columns), (down * item, right * item))
@@ -59,7 +59,7 @@ class TestLayouts(Products):
     def test_forms(self):
         """Products have NumPy's values for arrays of every memory layout.
 
-        Some are computed by our own loops, others by BLAS.
+        Our own loops compute some of the products, BLAS computes the others.
         """
         rng = np.random.RandomState(6)
         for dtype in ("float32", "float64"):
@@ -76,7 +76,7 @@ class TestLayouts(Products):
     def test_few_columns(self):
         """Products with few columns have NumPy's values, in either memory order, for odd lengths.
 
-        The largest number of columns is one more than the package has loops for.
+        The package has loops for 2 to 10 columns. The test also uses 1 and 11 columns.
         """
         rng = np.random.RandomState(9)
         for dtype, columns in itertools.product(("float32", "float64"), range(1, 12)):
@@ -95,7 +95,7 @@ class TestLayouts(Products):
                     wide[:, 1:-1] = z
 
     def test_memory(self):
-        """Matrices in C and Fortran order, and parts of them, are not copied."""
+        """Products do not copy matrices in C or Fortran order, or parts of such matrices."""
         rng = np.random.RandomState(4)
         base = rng.rand(700, 800)
         one, zero = np.array(1.0), np.array(0.0)
@@ -149,7 +149,7 @@ class TestFactors(Products):
     def test_values_that_are_not_the_inputs_dtype(self):
         """Products refuse a value whose dtype is not that of the variable.
 
-        The memory is never read as the declared dtype.
+        They never read the memory of the value as if it had the dtype of the variable.
         """
         for op, shapes in (
             (blas._dot22, [(3, 4), (4, 2)]),

@@ -49,7 +49,7 @@ class TestChosen(unittest.TestCase):
                 np.testing.assert_array_equal(got, np.where(number == 1, *choices[::-1]))
 
     def test_one_choice(self):
-        """If there is one choice, every index selects it, in the modes wrap and clip."""
+        """If `Choose` has one array to choose from, every index selects this array, in the modes wrap and clip."""
         number = np.arange(-4, 5)
         for mode in ("wrap", "clip"):
             (got,) = results(Choose(mode), number, np.arange(9.0)[None])
@@ -73,9 +73,9 @@ class TestPlaces(unittest.TestCase):
                     np.testing.assert_array_equal(results(Nonzero(), both), both.nonzero())
 
     def test_wrong_positions_in_vectors(self):
-        """The error names the first invalid position, whether the vector is copied or changed in place.
+        """The error of an increment names the first invalid position, in place or not.
 
-        An operation in place changes nothing before the error.
+        The increment checks all positions before it changes the vector.
         """
         for dtype, kind in itertools.product(("float32", "float64", "int8", "int64"), ("int64", "int32", "int8")):
             for n, (where, wrong) in itertools.product((3, 40, 1100), ((0, 50), (2, -51), (1, 99))):

@@ -286,7 +286,7 @@ class TestGradients(unittest.TestCase):
 
     @theano_ng.config.change_flags({"DebugMode.check_finite": False})
     def test_second_derivatives_where_vectors_do_not_turn(self):
-        """The product of the factors of a matrix is the matrix, so its second derivatives are zero.
+        """The product of the factors of a matrix is the matrix, so the second derivatives of the product are zero.
 
         This holds also where the gradients of eigenvectors or singular vectors are zero.
         """

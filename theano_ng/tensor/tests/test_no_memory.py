@@ -105,12 +105,9 @@ class TestEachAllocation(unittest.TestCase):
         self.check(extra_ops.bincount, i)
 
     def test_values_that_do_not_fit(self):
-        """If an allocation fails while a shape error is raised, the shape error is complete or replaced.
-
-        A MemoryError replaces it.
-        """
+        """If an allocation fails while an Op raises a shape error, the error is complete, or it is a MemoryError."""
         x, y, i = np.ones((3, 4)), np.ones((2, 3)), np.array([2, 0])
-        for ndim in (2, 24):  # small tuples are taken from a list of free ones
+        for ndim in (2, 24):  # CPython reuses freed small tuples, without an allocation
             matrix = T.TensorType("float64", (False,) * ndim)
             variables = matrix(), matrix(), T.lvector()
             values = [v.reshape(v.shape[:1] + (1,) * (ndim - 2) + v.shape[1:]) for v in (x, y)]

@@ -1,4 +1,4 @@
-"""NumPy's functions on tensor variables build our nodes; none returns an array of objects."""
+"""NumPy's functions on tensor variables build nodes of our Ops; no function returns an array of objects."""
 
 import unittest
 
@@ -43,7 +43,7 @@ class TestUfuncs(unittest.TestCase):
             whole = "bitwise" in name or name == "invert"
             variables, values = ((i, j), ints) if whole else ((x, y), (V, V[::-1]))
             for mixed in range(ufunc.nin):
-                # Either argument may be an array.
+                # All arguments are variables, or the first of two arguments is an array.
                 arguments = list(variables[: ufunc.nin])
                 if ufunc.nin == 2 and mixed:
                     arguments[0] = values[0]

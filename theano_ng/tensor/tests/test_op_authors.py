@@ -1,5 +1,6 @@
-"""Behavior that authors of Ops for Theano 1.0 relied on, except for C code that NumPy changed
-(`gof/tests/test_legacy_c.py`).
+"""Tests of behavior on which authors of Ops for Theano 1.0 relied.
+
+`gof/tests/test_legacy_c.py` tests C code that was written for NumPy 1.
 """
 
 import importlib

@@ -358,7 +358,8 @@ class TestUseless(RewriteCase):
 
 class TestAsserts(RewriteCase):
     def test_conditions_on_one_another(self):
-        # Each of the two merges alone is correct. Both together would make each condition depend on the other.
+        # A rule may merge x.shape[0] with first.shape[0], or y.shape[0] with second.shape[0]. Each merge alone is
+        # correct. Both together would make each condition depend on the other.
         x, y = T.dvectors("x", "y")
         first = T.opt.Assert("first")(x, T.gt(y.shape[0], 1))
         second = T.opt.Assert("second")(y, T.gt(x.shape[0], 1))

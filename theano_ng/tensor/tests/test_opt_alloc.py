@@ -32,7 +32,7 @@ class TestFill(RewriteCase):
             (T.log(T.exp(T.fill(m, s)) + n), "log(add(exp(InplaceDimShuffle{x,x}(s)), n))"),
         ]:
             self.check(out, expected, {"m": np.ones((3, 3)), "n": np.full((3, 3), 2.0)})
-        # If each operand is longer in one dimension only, no fill is removed.
+        # If no single operand of the sum has the shape of the result, no fill is removed.
         r, c = T.drow("r"), T.dcol("c")
         self.check(T.fill(r, 1.0) + T.fill(c, 2.0), None)
         self.check(T.fill(c, s) * r, None)
@@ -122,7 +122,7 @@ class TestAlloc(RewriteCase):
         self.assertEqual(f(7, 1, 3).tolist(), [7, 7, 7])
         self.assertEqual(f(7, 2, 2).tolist(), [7, 7])
         self.assertRaises((ValueError, AssertionError), f, 7, 2, 3)
-        # If the shapes do not agree, the error is kept.
+        # If x does not have the shape (2, 3), the function still raises an error.
         f = theano_ng.function([x], T.alloc(x, 2, 3))
         self.assertEqual(f(np.ones((2, 3))).shape, (2, 3))
         self.assertRaises(ValueError, f, np.ones((3, 3)))

@@ -170,7 +170,7 @@ class TestDtypes(RewriteCase):
         )
 
     def test_rows_that_are_set_to_rounded_sums(self):
-        """If rows are set to the sum of themselves and other values, rules round the sum once.
+        """If a graph sets rows to the sum of these rows and other values, the rewritten graph rounds the sum once.
 
         The sum is rounded to the dtype of the rows; its terms are not rounded before.
         """

@@ -216,7 +216,8 @@ class TestFusion(RewriteCase):
             self.assertEqual(computed([alone])[0][0].tobytes(), together.tobytes())
         for kept in ([p * z, p + x], [p * z, p * T.constant(-1.0) + x], [p * z, -p - y], [p * z, T.exp(p)]):
             self.assertTrue(computed(kept)[1], kept)
-        # A product with a power of two adds no rounding error, unless a compiler contracts it with the difference.
+        # A product with a power of two adds no rounding error. Therefore the difference from z is 0, unless a compiler
+        # contracts a product with the difference.
         rounded = values[0] * values[1]
         for number in (2.0, 0.5, -2.0, -0.25):
             values[2] = rounded * number
@@ -267,8 +268,8 @@ class TestFusion(RewriteCase):
         np.testing.assert_allclose(f([-0.3, 0.2, 1.1]), plain([-0.3, 0.2, 1.1]), rtol=1e-9)
 
     def test_inputs_of_a_loop(self):
-        # If a node joins a loop, its inputs become inputs of the loop. Compilers need minutes for a loop over hundreds
-        # of arrays of several types.
+        # If a node joins a loop, its inputs become inputs of the loop. The number of inputs is limited, because
+        # compilers need minutes for a loop over hundreds of arrays of several types.
         small, large = [T.bvector() for _ in range(120)], [T.dvector() for _ in range(120)]
         sums = [
             T.add(*[T.cast(s, "float64") * v for s, v in zip(small[k : k + 30], large[k : k + 30])])

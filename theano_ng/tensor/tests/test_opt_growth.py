@@ -16,7 +16,7 @@ from theano_ng.gof.destroy.handler import DestroyHandler
 from theano_ng.gof.rewriting.navigate import NavigatorOptimizer
 from theano_ng.tests import graph_families
 
-# Numbers of nodes, above the limits up to which rules examine other users of a variable.
+# Numbers of nodes. They exceed the limits on the number of other users of a variable that rules examine.
 SIZES = (200, 600)
 
 
@@ -100,7 +100,8 @@ class TestGrowth(unittest.TestCase):
                 self.assertLess(much / little, 1.3 * many / few)
 
     def test_searches_for_cycles(self):
-        # A node overwrites a variable that is needed late. Therefore it repeatedly moves past a chain of other nodes.
+        # In these families, a node overwrites a variable that late nodes read. Therefore the order of nodes repeatedly
+        # moves this node past a chain of other nodes.
         self._check(True, "residual_blocks", "long_sum_and_product", measure=nodes_asked_for)
         # In this family, no search finds a cycle, and the total cost of searches is bounded by a constant per node.
         self._check(True, "prefixes_and_suffixes", measure=nodes_asked_for, sizes=(800, 2400))
@@ -108,7 +109,7 @@ class TestGrowth(unittest.TestCase):
     def test_derivatives(self):
         """The work of differentiation is proportional to the size of the graph.
 
-        Differentiation reads the arguments of logarithms through sums of products that share variables.
+        Differentiation analyzes the arguments of logarithms. These are sums of products that share variables.
         """
         for name in ("shared_factors", "shared_exponentials", "prefixes_and_suffixes", "log_and_exp", "normalization"):
             make = graph_families.FAMILIES[name]

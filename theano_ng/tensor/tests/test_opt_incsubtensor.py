@@ -59,7 +59,7 @@ class TestUseless(RewriteCase):
         node = T.inc_subtensor(T.zeros(5)[1:3], T.dvector("y")).owner
         for tolerated in ((), [(0, 1)]):
             op = T.IncSubtensor(node.op.idx_list, destroyhandler_tolerate_aliased=tolerated)
-            # The Op with the aliases is equal to the Op without them.
+            # Ops that differ only in the tolerated aliases are equal, so a cached graph could contain the other Op.
             with theano_ng.config.change_flags(cache_graphs=False):
                 f = self.check(op(*node.inputs), None, {"y": [2.0, 3.0]})
             (made,) = [n.op for n in f.maker.fgraph.apply_nodes if isinstance(n.op, T.IncSubtensor)]

@@ -1,4 +1,4 @@
-"""Reads and writes at an index of results of other operations: the values, and the errors to keep."""
+"""Tests that rules for indexed reads and writes of results of other operations keep the values and errors."""
 
 import itertools
 import unittest
@@ -191,7 +191,7 @@ class TestRead(BothModes):
                     np.testing.assert_array_equal(got, value[first][second])
 
     def test_lengths_that_must_be_one(self):
-        """An index keeps the assertion that a dimension has length one."""
+        """Indexing a Rebroadcast raises an error if the dimension does not have length one, also after rewriting."""
         x, i = T.dmatrix("x"), T.lscalar("i")
         ok, wrong = np.array([[1.0, 2, 3]]), np.arange(6.0).reshape(2, 3)
         column, wide = np.array([[1.0], [2]]), np.arange(6.0).reshape(2, 3)
@@ -227,9 +227,9 @@ class TestRead(BothModes):
                     self.check([x, i], function(x)[symbolic], (value, 5), wanted=[numeric(value)[number]])
 
     def test_indices_replaced_by_numbers(self):
-        """The rule makes no replacement, or one of the type of the node, if an index became a constant.
+        """If a symbolic index became a constant, a replacement by the rule has the type of the node.
 
-        The type was made for a symbolic index.
+        This type was made for the symbolic index. The rule may also make no replacement.
         """
         for pattern in ((True,), (True, False), (True, True)):
             x, i = T.TensorType("float64", pattern)("x"), theano_ng.scalar.int64("i")

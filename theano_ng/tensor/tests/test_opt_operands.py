@@ -162,9 +162,9 @@ class TestRepeatedOperands(RewriteCase):
 
 class TestDtypesAndPatterns(unittest.TestCase):
     def test_upcasts(self):
-        """An upcast to a wider dtype loses nothing, by NumPy's rules.
+        """`is_an_upcast` accepts casts that NumPy calls safe, and some casts from unsigned to signed integers.
 
-        Complex dtypes are wider than floats, and floats than integers.
+        Bool counts as the narrowest dtype, and complex dtypes as wider than floats.
         """
         kinds = [
             ["uint8", "uint16", "uint32", "uint64"],
@@ -185,7 +185,10 @@ class TestDtypesAndPatterns(unittest.TestCase):
             self.assertTrue(is_an_upcast(a, b))
 
     def test_patterns(self):
-        """A pattern encompasses another if NumPy broadcasts arrays of the smallest lengths that the patterns permit."""
+        """`encompasses_broadcastable(b1, b2)` is true if an array of pattern b2 can be broadcast to one of pattern b1.
+
+        Dimensions that a pattern does not declare to have length 1 have length 2 here.
+        """
         for left, right in itertools.product(range(4), repeat=2):
             for b1 in itertools.product((True, False), repeat=left):
                 for b2 in itertools.product((True, False), repeat=right):

@@ -35,7 +35,7 @@ sum_, alloc = terms(T.add, T.Alloc)
 
 
 def of_rows(*rows, **options):
-    """Return a rule without a name."""
+    """Return a rule that is built from the given table rows."""
 
     @rule(*rows, **options)
     def made():

@@ -29,8 +29,8 @@ class TestFactors(RewriteCase):
             (T.prod(-x), None),
             (T.prod(s * m, axis=1), None),
             (T.prod(s * m, axis=1, keepdims=True), None),
-            # One pass over both factors is cheaper than a power. A power of a float32 with an int64 exponent is not
-            # float32.
+            # The rule leaves the scalar in the product, since one pass over both factors is cheaper than a power.
+            # Besides, a power of a float32 with an int64 exponent is not float32.
             (T.prod(s * x * T.exp(x)), "Prod(mul(InplaceDimShuffle{x}(s), x, exp(x)))"),
             (T.prod(T.fscalar("h") * T.fvector("f")), "Prod(mul(InplaceDimShuffle{x}(h), f))"),
             (T.prod(T.cscalar("q") * T.cvector("c")), "Prod(mul(InplaceDimShuffle{x}(q), c))"),
@@ -132,7 +132,7 @@ class TestFactors(RewriteCase):
         self.assertTrue(all(n.outputs[0].ndim < 3 for n in f.maker.fgraph.toposort()))
 
     def test_sums_that_are_bools(self):
-        """A sum of dtype bool tests the products, so that rules must not move a factor out of it.
+        """A sum of dtype bool tests whether products are nonzero, so rules must not move a factor out of the sum.
 
         A product may be zero or NaN although no factor is.
         """
@@ -237,7 +237,10 @@ class TestGradients(unittest.TestCase):
 
 class TestReaders(unittest.TestCase):
     def test_what_takes_in_a_product(self):
-        """Loops can compute a product that they read, also through a view without other readers."""
+        """`_runs_through` recognizes loops, which can compute a product that they read, also through a view.
+
+        The view must have no other readers.
+        """
         A = T.dmatrix("A")
         view = A.T
         for outputs, takes_in in (

@@ -91,7 +91,10 @@ class TestReshape(RewriteCase):
             self.assertIn("Reshape", shown(f.maker.fgraph))
 
     def test_lengths_without_inferred_shapes(self):
-        """The rule recognizes the lengths of the reshaped tensor without ShapeFeature."""
+        """The rule recognizes the lengths of the reshaped tensor without ShapeFeature.
+
+        The rule does not recognize lengths that are cast to another dtype.
+        """
         x, y = T.dmatrix("x"), T.dmatrix("y")
         lengths = {
             "Shape_i": lambda v, i: Shape_i(i)(v),

@@ -16,7 +16,7 @@ from theano_ng.tensor.opt.shape import Shape, Shape_i, same_length
 
 
 class Opaque(Op):
-    """An Op x + 1 whose infer_shape returns or raises as `infer` does."""
+    """An Op that computes x + 1. Its `infer_shape` calls the function `infer` and counts the calls."""
 
     __props__ = ()
 

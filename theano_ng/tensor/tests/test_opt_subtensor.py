@@ -90,7 +90,7 @@ class TestUseless(RewriteCase):
             f = theano_ng.function([a, b, c, n], v[field], mode=Mode("py", QUERY), on_unused_input="ignore")
             self.assertRaisesRegex(ValueError, "slice step cannot be zero", f, 1, 2, 3, 1)
         self.assertRaises(IndexError, theano_ng.function([a, b, c], v[3]), 1, 2, 3)
-        # Each vector is stacked from elements of the previous vector. All vectors are used.
+        # Each vector is stacked from elements of the previous vector. The sum reads one element of each vector.
         chain = [v]
         for _ in range(60):
             chain.append(T.stack([chain[-1][2], chain[-1][0], T.exp(chain[-1][1])]))
@@ -297,7 +297,7 @@ class TestTakeAlongAxis(RewriteCase):
         ]:
             f = self.check(out, expected, rows)
             self.assertNotIn("AdvancedIncSubtensor1", shown(f.maker.fgraph))
-        # Rows that are also read directly are not indexed twice.
+        # If the graph also reads x.T[i], then x[:, i] stays a view of x.T[i], and the elements are not indexed twice.
         f = theano_ng.function([x, i], [x[:, i], x.T[i]], mode=Mode("py", QUERY))
         self.assertNotIn("AdvancedSubtensor(", shown(f.maker.fgraph))
         # An indexing of the rows of a transposed tensor is not rewritten.
@@ -394,7 +394,7 @@ class TestMerge(RewriteCase):
             self.assertFalse(new[out].owner and new[out].owner.inputs[0].owner, (first, second))
 
     def test_chains(self):
-        """The rule replaces all slices at the end of a chain together, from the last one that cannot be merged on."""
+        """Applied to the last slice of a chain, the rule merges all slices after the last one that it cannot merge."""
         x, k = T.dvector("x"), T.iscalar("k")
         chain = [x]
         for start in (1, 2, k, 3, 4, 5):

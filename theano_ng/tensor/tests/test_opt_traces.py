@@ -138,7 +138,7 @@ class TestTraces(unittest.TestCase):
     def test_work_in_place(self):
         """In-place nodes have the stack traces of the nodes that they replace.
 
-        The optimizer itself copies the traces, since a new node without a trace is an error here.
+        The optimizer itself copies the traces: in this test, a new node without a trace raises an error.
         """
         x, y = T.dvectors("x", "y")
         fgraph = FunctionGraph([x, y], [sine(exponential(x) + y)])

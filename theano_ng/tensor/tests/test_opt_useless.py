@@ -47,7 +47,7 @@ class TestBits(unittest.TestCase):
                     self.assertEqual(len(left), op is T.xor, (op, dtype, number, swapped))
 
     def test_rows_beside_columns(self):
-        """A bitwise operation with a constant row or column still broadcasts if the rule removes it.
+        """If the rule removes a bitwise operation with a constant row or column, the result keeps the broadcast shape.
 
         All bits of the constant are equal.
         """

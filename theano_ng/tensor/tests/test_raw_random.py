@@ -92,7 +92,7 @@ class TestDistributions(unittest.TestCase):
         )
 
     def test_permutation(self):
-        """`permutation` draws one permutation after the other, with the numbers of Theano 1.0.5."""
+        """`permutation` draws its permutations one after the other. They are equal to those of Theano 1.0.5."""
         self.check(drawn(raw_random.permutation, n=5), [3, 0, 1, 2, 4], "int64")
         self.check(
             drawn(raw_random.permutation, (3,), n=5), [[3, 0, 1, 2, 4], [0, 3, 1, 4, 2], [2, 0, 4, 3, 1]], "int64"

@@ -101,7 +101,7 @@ class TestFusedSums(unittest.TestCase):
     def test_long_and_strided(self):
         """Fused sums equal NumPy's for arrays that are longer than a block, and for strided elements.
 
-        Complex elements have 16 bytes.
+        The elements are floats of 8 bytes, or complex numbers of 16 bytes.
         """
         rng = np.random.RandomState(0)
         x, z = tt.dvector(), tt.zvector()

@@ -234,7 +234,7 @@ class TestValues(unittest.TestCase):
 
     @unittest.skipUnless(theano.config.cxx, "needs a C++ compiler")
     def test_generated_fold(self):
-        # Code is generated: no loop is compiled for int8 with a float32 accumulator, nor for products without zeros.
+        # Code is generated: the package has no loop for int8 with a float32 accumulator, or for ProdWithoutZeros.
         x = np.array([[2, 0, 3], [0, 0, 0]], dtype="int8")
         node = CAReduceDtype(scalar.add, axis=1, dtype="float32", acc_dtype="float32")(variable(x)).owner
         self.assertEqual(len(node.op.native_code(node).kernels), 1)

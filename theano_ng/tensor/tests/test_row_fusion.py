@@ -112,7 +112,7 @@ class TestValues(unittest.TestCase):
             np.testing.assert_array_equal(found, (value == 3).any(1))
 
     def test_complex_numbers(self):
-        """Elements of complex128 have 16 bytes; they are copied and repeated like smaller elements."""
+        """Programs copy and repeat elements of complex128, which have 16 bytes, like smaller elements."""
         rng = np.random.RandomState(8)
         for dtype in ("complex128", "complex64"):
             x, row, column = [
@@ -172,9 +172,9 @@ class TestValues(unittest.TestCase):
             np.testing.assert_array_equal(result, expected)
 
     def test_results_do_not_depend_on_the_number_of_rows(self):
-        """Each row of a result has the same bits if its row of the input is computed alone.
+        """Each row of a result has the same bits if the input contains only the corresponding row.
 
-        It has the same bits in any memory layout, too.
+        The bits do not depend on the memory layout of the input, either.
         """
         x = T.dmatrix()
         f = theano.function([x], [normalized(x), log_sum_exp(x)], mode=FAST_RUN)
@@ -287,8 +287,8 @@ class TestGenerated(unittest.TestCase):
     def generated(self, choose, dtype, rank):
         """Return inputs and outputs of a random graph.
 
-        The variables are arrays, values of rows with and without the reduced dimensions, and a number. The last input
-        is an array whose rows have another length.
+        The variables are arrays, one value for each row, with or without the reduced dimensions, and a number. The last
+        input is an array whose rows have another length.
         """
         length = choose.choice([1, 1, 1, 2]) if rank > 2 else 1
         outer = rank - length

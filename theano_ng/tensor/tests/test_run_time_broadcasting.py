@@ -1,4 +1,4 @@
-"""Some Ops repeat values that have length one only at run time: gradients have the shape of the value."""
+"""If an Op repeats a value whose type does not declare its length of one, the gradient has the shape of the value."""
 
 import unittest
 
@@ -14,7 +14,7 @@ from theano_ng.tensor.tests.single_node import check_node, run_node
 MODES = {"Python, as built": Mode("py", None), "FAST_COMPILE": "FAST_COMPILE", "FAST_RUN": "FAST_RUN"}
 ROWS = np.array([0, 2, 2])
 
-# Functions of x (6 elements, or 3 x 4) and a value; the shape of x, and the shapes of values.
+# Name, function that returns the part of x into which a value is written, shape of x, and shapes of the value.
 INCREMENTS = [
     ("slice", lambda x: x[1:4], (6,), [(1,), (3,)]),
     ("everything", lambda x: x[:], (6,), [(1,), (6,)]),

@@ -191,7 +191,7 @@ class TestNodes(unittest.TestCase):
 
 
 class TestGraphs(unittest.TestCase):
-    """Types, infer_shape, and functions of several Ops."""
+    """Tests of types, of `infer_shape`, and of compiled functions with several Ops."""
 
     def test_types_and_names(self):
         x = T.dtensor3("x")
@@ -380,7 +380,7 @@ class TestGraphs(unittest.TestCase):
                                 run_node(checked, {x: np.ones(2), k: given}, impl)
 
     def test_messages_of_assertions(self):
-        """The message is the whole text, of any length and in any alphabet."""
+        """The error message of `Assert` is its whole text, of any length and in any alphabet."""
         x, k = T.dvector("x"), T.lscalar("k")
         for text in (*("abcdefghijklmnopqrstuvwxyz"[:n] * m for n in range(1, 20) for m in (1, 7)), "ä€𝛼" * 9, ""):
             for impl in ("c", "py"):
@@ -389,7 +389,10 @@ class TestGraphs(unittest.TestCase):
                 self.assertEqual(str(caught.exception), text)
 
     def test_assert(self):
-        """True conditions are removed in compiled functions, false conditions raise, and the gradient passes through."""
+        """Rewriting removes constant true conditions of `Assert`. False conditions raise an error.
+
+        The gradient passes through `Assert`.
+        """
         x, k = T.dvector("x"), T.lscalar("k")
         said = T.opt.Assert("k has to be 2")
         self.assertEqual(str(said), "Assert{msg='k has to be 2'}")
@@ -483,8 +486,9 @@ class TestGraphs(unittest.TestCase):
                 self.assertEqual(run_node(T.ExtractDiag(offset)(x), {x: v}, impl)[0].shape, (0,))
 
     def test_layouts_of_joins(self):
-        """The layout is NumPy's: F-contiguous if all inputs are F-contiguous and none is C-contiguous, else
-        C-contiguous.
+        """The result of a join has NumPy's layout.
+
+        It is F-contiguous if all inputs are F-contiguous and none is C-contiguous, else C-contiguous.
         """
         x, y = T.dmatrix(), T.dmatrix()
         c = np.arange(6.0).reshape(2, 3)

@@ -1,4 +1,4 @@
-"""Derivatives that are computed for several operations at once."""
+"""Tests of shortcuts: one formula computes the derivative of several successive operations."""
 
 import unittest
 import unittest.mock
@@ -17,7 +17,7 @@ X = np.array([[1.0, -2.0, 0.5], [3.0, 0.25, -1.0]])
 class TestShortcuts(unittest.TestCase):
     """The gradient of a handwritten softmax is computed by one formula.
 
-    If gradients of intermediate variables are requested, it is computed step by step.
+    If gradients of intermediate variables are requested, the gradient is computed step by step.
     """
 
     def setUp(self):

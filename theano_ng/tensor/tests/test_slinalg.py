@@ -384,7 +384,7 @@ class TestSolve(Checked):
                 self.derivatives(Solve(structure), a, b)
                 imaginary = self.rng.randn(*b.shape)
                 self.by_parts(Solve(structure), a + 1j * self.rng.randn(4, 4), b + 1j * imaginary)
-        # The derivatives of an Op that overwrites its inputs do not overwrite them.
+        # Even if an Op overwrites its inputs, the nodes of its derivatives overwrite nothing.
         overwriting = Solve("general", False, True, True)
         A, b = tensor.dmatrix(), tensor.dvector()
         x = overwriting(A, b)

@@ -119,7 +119,7 @@ class TestTopK(unittest.TestCase):
             np.testing.assert_array_equal(line[index], wanted)
 
     def test_many_of_many(self):
-        """Half of a long line is selected, which needs megabytes of memory."""
+        """`topk` can select half of a long line, for which it needs megabytes of memory."""
         line = np.random.RandomState(3).permutation(300_000).astype("float64")
         f = theano.function([v, k], topk_and_argtopk(v, k))
         for count, wanted in ((150_000, np.arange(150_000)[::-1] + 150_000), (-150_000, np.arange(150_000))):

@@ -82,7 +82,7 @@ def with_scalars(variable, values):
 
 
 class TestNodes(unittest.TestCase):
-    """C and Python code agree with NumPy."""
+    """C and Python code of Ops that index tensors agrees with NumPy."""
 
     def test_basic(self):
         for dtype in DTYPES:
@@ -277,7 +277,7 @@ class TestNodes(unittest.TestCase):
 
 
 class Multiplied(sub.IncSubtensor):
-    """An increment whose C code multiplies: one hook is overridden, the others are inherited."""
+    """A subclass of IncSubtensor whose C code multiplies: it overrides one hook and inherits the others."""
 
     def add_to_zview(self, name, x, fail):
         return """
@@ -531,7 +531,7 @@ class TestGraphs(unittest.TestCase):
         self.assertRaises(ValueError, T.take, x, i, 0, "bounce")
 
     def test_wrapped_indices_of_nothing(self):
-        """An index into an empty dimension is an IndexError and not a division by its length."""
+        """An index into an empty dimension raises an IndexError. C code must not divide by the length zero."""
         x, i = T.dmatrix(), T.lvector()
         taken = theano.function([x, i], T.take(x, i, 0, "wrap"), mode="FAST_COMPILE")
         one = T.TensorType("int64", (True,))()

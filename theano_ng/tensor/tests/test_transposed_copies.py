@@ -36,7 +36,7 @@ class CopyCase(unittest.TestCase):
 
 
 class TestTransposed(CopyCase):
-    """Copies cover tiles of 8 x 8 elements, bands of 128 or 512 columns, and remainders."""
+    """Copies are right for arrays with whole and partial tiles of 8 x 8 elements, and bands of 128 or 512 columns."""
 
     SHAPES = ((8, 8), (8, 9), (9, 8), (7, 24), (24, 16), (17, 33), (8, 136), (136, 8), (130, 11), (520, 24), (24, 520))
 
@@ -83,7 +83,7 @@ class TestJoined(CopyCase):
 
 class TestRepeated(CopyCase):
     def test_tiles(self):
-        """Short parts are repeated very often, and long parts a few times, in the last dimension and in others."""
+        """`Tile` repeats short arrays very often, and long arrays a few times, along the last dimension and others."""
         for dtype in ("uint8", "int32", "float64", "complex128"):
             for shape, times in (
                 ((1,), (50000,)),

@@ -67,7 +67,7 @@ class TestXlogx(unittest.TestCase):
         point = np.array([[0.3, 1.0], [2.5, 0.1]])
         self.one.check_gradient(point)
         self.two.check_gradient(point, point[::-1] + 0.2)
-        # Integers have a gradient, since the output is a float. Where x is 0, the gradient is the limit.
+        # At x = 0, the gradient of x log(x) is its limit, -inf.
         x, y = T.dvectors(2)
         f = theano.function([x, y], T.grad(xlogx(x).sum(), x) + T.grad(xlogy0(x, y).sum(), x), mode="FAST_RUN")
         np.testing.assert_array_equal(f([0.0, 1.0], [2.0, 1.0]), [-np.inf, 1.0])

@@ -29,7 +29,10 @@ DTYPES = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64"
 
 
 def notes_zeros(node):
-    """Return True if the native code of a node checks for zeros; assert that its parameters and its kernel agree."""
+    """Return True if native code checks the divisors of a node for zeros.
+
+    Assert that the parameters and the kernel agree on this check.
+    """
     params = node.op.native_code(node).params
     prepared = any(row["divides"] for row in params["operands"]) or params["computed_divisor"] != 0
     assert prepared == ("tng_zeros_" in params["kernel"].source)

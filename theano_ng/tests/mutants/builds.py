@@ -67,8 +67,8 @@ class Builder:
     folder : str
         The folder. It is created, with links to all C files.
     optimized : str
-        The optimization level that replaces the level of the build. The results are equal at both levels, and
-        compilation is several times as fast.
+        The compiler's optimization level, which replaces the level of the normal build. Results are equal at both
+        levels, and compilation without optimization is several times as fast.
     """
 
     def __init__(self, folder, optimized="-O0"):

@@ -1,4 +1,4 @@
-"""Changes of C source code, found among its tokens.
+"""Proposes changes of the tokens of C source code.
 
 The code has the style of this package: binary operators have a space on either side. Macros are changed like functions.
 """
@@ -201,7 +201,7 @@ class _Finder:
             i += 1
 
     def says_nothing(self, i):
-        """Return True if a number is a negative failure code, or the length in the declaration of an array.
+        """Return True if token i is the number of a negative failure code, or the length in an array declaration.
 
         The value of such a number has no effect.
         """

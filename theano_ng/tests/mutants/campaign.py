@@ -13,7 +13,7 @@ from theano_ng.tests.mutants.reach import Server, module_of
 from theano_ng.tests.mutants.records import read
 
 BUDGET = 8.0  # limit in seconds for the total processor time of the cases of a mutant, measured on unchanged code
-SHORTEST = 0.1  # seconds that are added to the time of every case when cases are compared
+SHORTEST = 0.1  # seconds added to the time of each case when cases are ordered by time
 # The maximum number of cases for code that runs at import. It is not known which cases depend on such code.
 IMPORTED = 40
 # Test modules that cover whole families of rules or of native Ops.
@@ -25,7 +25,8 @@ FAMILIES = (
     "theano_ng.tests.test_odd_arrays.",
 )
 KERNEL_TEXTS = os.path.join("scalar", "c_code", "")  # C code that is part of libraries and of kernels
-# Flags under which the changed code runs: with some flags, kernels are compiled at once, and with others, never.
+# File patterns, and the flags under which the code of these files runs. With an empty `cxx`, kernels are never
+# compiled; with `tiered=off`, they are compiled at once.
 CONDITIONS = (
     ("loops/blocks/* tensor/native/elementwise/blocks/* scalar/c_code/*", {"cxx": ""}),
     (
@@ -327,7 +328,7 @@ class Campaign:
         return [pair]
 
     def _module(self, mutant):
-        """Return the extension in which a C file is changed: its own, or the extension that most of its cases use."""
+        """Return the extension to build with the changed C file: the file's own, or the one that most cases use."""
         modules = builds.modules_of(mutant.path, self._builder)
         own = "theano_ng." + mutant.path[:-2].replace(os.sep, ".")
         return own if own in modules else self._nearest(mutant, modules)
@@ -406,7 +407,7 @@ def run(campaign, results, paths, count, seed, say, again=(), only=None, first=N
 
 
 def _next(campaign, results, drawn, queue, say, again):
-    """Try the next mutant of a file that compiles, and return it. Return None if no mutant is left."""
+    """Try the next mutants of a file until one compiles, and return it. Return None if no mutant is left."""
     for mutant in queue:
         known = results.found.get(mutant.key)
         if known is None and not drawn.is_another_program(mutant):

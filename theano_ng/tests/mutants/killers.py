@@ -17,7 +17,7 @@ class Tests:
         return [test.id() for test in _flat(suite) if not isinstance(test, unittest.loader._FailedTest)]
 
     def run(self, name):
-        """Run a test. Return None if it passes or is skipped. Otherwise return its message."""
+        """Run a test. Return None if it passes or is skipped, or the last line of its error report otherwise."""
         result = unittest.TestResult()
         result.failfast = True
         unittest.defaultTestLoader.loadTestsFromName(name).run(result)
@@ -44,7 +44,7 @@ def _rules():
 
 
 class RuleExamples:
-    """A killer that runs the examples in the docstring of one rule. All examples would take a hundred times as long."""
+    """A killer that runs the examples in the docstring of one rule. Those of all rules take a hundred times as long."""
 
     module = "theano_ng.tests.test_rule_examples"
     tests = (
@@ -119,5 +119,5 @@ def run(case):
     kind, _, name = case.partition(" ")
     try:
         return KILLERS[kind].run(name)
-    except Exception as error:  # the case itself may run changed code before the test begins
+    except Exception as error:  # changed code may raise before the test begins
         return "%s: %s" % (type(error).__name__, str(error)[:200])

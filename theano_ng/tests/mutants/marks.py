@@ -1,4 +1,4 @@
-"""Marks in source code. They record which code a test runs: statements of Python functions, and blocks of C functions.
+"""Marks in source code. They record which statements of Python functions and which blocks of C functions a test runs.
 
 A mark is a store into an array of bytes, so that marked code is hardly slower. Marks are numbered consecutively over
 all files.
@@ -60,7 +60,7 @@ class Marks:
         return [[path, self.digests[path], len(spans)] for path, spans in self.spans.items()]
 
     def number(self, path, start):
-        """Return the number of the innermost mark around a byte of a file. Return None if no mark is around it."""
+        """Return the number of the innermost mark whose span contains a byte of a file, or None if there is none."""
         spans = self.spans[path]
         for i in range(bisect.bisect_right(spans, (start, 1 << 60)) - 1, -1, -1):
             if spans[i][0] <= start < spans[i][1]:
@@ -72,7 +72,7 @@ class Marks:
         return range(self.first[path], self.first[path] + len(self.spans[path]))
 
     def marked(self, path):
-        """Return the code of a file with marks: a syntax tree of Python, or C source code."""
+        """Return the code of a file after marks are inserted: a syntax tree of Python, or C source code."""
         return (_marked_python if path.endswith(".py") else _marked_c)(read(path), self.first[path])
 
 

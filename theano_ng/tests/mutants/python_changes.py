@@ -11,19 +11,20 @@ import tokenize
 
 from theano_ng.tests.mutants.records import Mutant, Words
 
-# Functions that print, name or profile. A change in such a function changes no result.
+# Names of functions that are not changed: they print, name or profile, and do not affect results.
 REPORTS = re.compile(
     r"__repr__|__str__|__hash__|print_\w+|\w*profile\w*|_?describe\w*|_?shown|_?message\w*|report_\w+|merge_dict|summary"
     r"|term_text|_value_text|_value_expression"
 )
-# Statements that measure time, or count calls for profiles, or log. No result depends on these statements.
+# Code in statements that are not changed: they measure time, count calls for profiles, or log. No result depends on
+# these statements.
 MEASURES = re.compile(
     r"perf_counter|callbacks?_(?:time|before)|\w*profile|\b(?:io|loop|time|opt)_t\b|_time\b|_?logger\.|__all__"
 )
-# Functions whose arguments are not swapped, because the swapped call always fails.
+# Functions whose arguments are not swapped, because nearly every swapped call fails, so that any test detects it.
 _ORDERED = {"isinstance", "issubclass", "getattr", "hasattr", "setattr", "super", "zip"}
 _SYMMETRIC = {"min", "max", "gcd"}
-# Functions whose arguments contain tags. The order of tags has no effect.
+# Functions that get tags as arguments. Tags are not swapped, because their order has no effect.
 _IN_ANY_ORDER = {"register", "including", "excluding", "requiring", "add_tags", "switch_on", "register_canonicalize"}
 _COMPARISONS = {
     ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">", ast.Eq: "!=", ast.NotEq: "==",
@@ -350,7 +351,7 @@ class _Finder(ast.NodeVisitor):
     def visit_Return(self, node):
         nothing = isinstance(node.value, ast.Constant) and node.value.value in (None, False)
         if node.value is None or nothing or not isinstance(self._functions[-1], _FUNCTIONS):
-            return  # None and False are equivalent results of a rule
+            return  # a changed result would be equivalent, because a rule may return None or False
         parameters = [a.arg for a in self._functions[-1].args.args if a.arg not in ("self", "cls")]
         if "node" in parameters:
             self.add("return", node.value, "False")

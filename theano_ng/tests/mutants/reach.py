@@ -1,4 +1,4 @@
-"""Records which tests run a line. The tests run once on marked code, each of them in a separate process."""
+"""Records which tests run a line. Each test runs once on marked code, in a separate process."""
 
 import collections
 import itertools
@@ -82,9 +82,9 @@ class Reach:
                     self._cases[number].append(case)
 
     def cases(self, path, start):
-        """Return the cases that run a byte of a file, the fastest first.
+        """Return the cases that run the code at a byte of a file, the fastest first.
 
-        If the byte has no mark, return the cases that run any code of the file.
+        If no mark contains the byte, return the cases that run any code of the file.
         """
         number = self.marks.number(path, start)
         found = self._cases[number] if number is not None else self.cases_of_file(path)

@@ -45,7 +45,7 @@ class Drawn:
 
 
 def quotas(sizes, count):
-    """Return the number of mutants of each file.
+    """Return the number of mutants to draw from each file.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def quotas(sizes, count):
     dict
     """
     shares = {path: min(size, FEWEST) for path, size in sizes.items()}
-    # Add one mutant at a time to the file with the smallest drawn share of its mutants.
+    # Add mutants one by one, each to the file of which the smallest fraction of mutants has been drawn.
     waiting = [(shares[path] / size, path) for path, size in sizes.items() if size > shares[path]]
     heapq.heapify(waiting)
     for _ in range(count - sum(shares.values())):

@@ -1,9 +1,9 @@
 """A process that runs trials in child processes. The command is ``python server.py PRELOADED``. Jobs are JSON lines on
 standard input, and answers are JSON lines on standard output.
 
-The process is started by its path, so that no module of the package is imported before a trial has installed changed
-code. If PRELOADED is ``loaded``, the package is imported first, and a trial takes no longer than its tests. Children
-are forks of this process.
+The script is run by its path instead of by ``-m``, so that no module of the package is imported before a trial has
+installed changed code. If PRELOADED is ``loaded``, the package is imported first, so that trials spend no time on the
+import. The child processes are forks of this process.
 """
 
 import builtins
@@ -187,5 +187,5 @@ class MarkedLoader(importlib.machinery.SourceFileLoader):
 
 
 if __name__ == "__main__":
-    sys.path.pop(0)  # remove this folder, because its modules have the names of other modules
+    sys.path.pop(0)  # remove this folder from the import path: its modules would hide other modules of the same names
     serve(sys.argv[1] == "loaded")

@@ -1,4 +1,4 @@
-"""Tables of the results of a campaign in reStructuredText, and a list of survivors."""
+"""reStructuredText tables of the results of mutation testing, and a list of the mutants that survived."""
 
 import collections
 import fnmatch
@@ -24,7 +24,7 @@ def area(path):
 
 
 def verdict(key, result):
-    """Return "caught", "equivalent", "survived" or "refused"."""
+    """Return the outcome of a mutant: "caught", "equivalent", "survived" or "refused"."""
     return "equivalent" if key in EQUIVALENT and result["outcome"] == "survived" else result["outcome"]
 
 
@@ -55,7 +55,7 @@ def counted(found, keys, by="path"):
 
 
 def share(counts):
-    """Return the share of caught mutants. Mutants that are equivalent are not counted."""
+    """Return the share of caught mutants among the mutants that are not equivalent."""
     other = counts["mutants"] - counts["equivalent"]
     return counts["caught"] / other if other else 1.0
 

@@ -32,8 +32,8 @@ TESTS = (
     "tensor/tests tensor/nnet/tests tensor/signal/tests tensor/linalg/tests scan/tests sparse/tests scalar/tests sandbox/tests gof/tests compile/tests"
     " typed_list/tests tests"
 )
-# Tests that start processes, draw pictures or install programs. These tests do not run the changed code, or they test
-# something else.
+# Files with tests that are not run on mutants. These tests start processes, draw pictures or install programs. They
+# do not run the changed code, or they test something else.
 TESTS_LEFT_OUT = (
     "tests/test_doc.py tests/test_commands.py tests/test_runner.py tests/test_built.py tests/test_flags.py tests/test_notebook.py"
     " tests/test_layers.py tests/test_signatures.py tests/test_moved.py tests/test_faults.py tests/test_config.py tests/test_mutants.py"
@@ -42,7 +42,7 @@ TESTS_LEFT_OUT = (
 
 
 def files(patterns):
-    """Return the paths of the files that match patterns."""
+    """Return the paths of the files that match patterns, except the files in `LEFT_OUT`."""
     found = {p for pattern in patterns.split() for p in glob.glob(os.path.join(PACKAGE, pattern))}
     paths = sorted(os.path.relpath(path, PACKAGE) for path in found)
     return [path for path in paths if path not in LEFT_OUT]

@@ -93,9 +93,9 @@ def install(how):
     Parameters
     ----------
     how : dict
-        ``how`` is "code", "module", or "import". For "import", the server has already installed the code. ``support``
-        is a dict from the name of a C file in kernels to the path of the changed file. `run` sets ``flags`` for each
-        case.
+        ``how`` is "code" (replace the code of functions), "module" (replace an extension module), or "import" (the
+        server has already installed the code). ``support`` is a dict from the name of a C file in kernels to the path
+        of the changed file. `run` sets ``flags`` for each case.
     """
     if how["how"] == "code":
         _install_code(how["module"], how["path"])
@@ -131,7 +131,7 @@ def _set_flag(name, value):
 
 
 def _codes(code):
-    """Return a dict from path to code object, for all code objects nested in a code object."""
+    """Return a dict with all code objects inside a code object. A key is a tuple: the names on the way to its value."""
     found, todo = {}, [((), code)]
     while todo:
         way, parent = todo.pop()
@@ -186,7 +186,7 @@ _passed_at_import = []
 
 
 def _load_marked(marked):
-    """Replace the libraries of the package by marked libraries. Its Python modules have been imported with marks."""
+    """Replace the package's libraries by marked libraries. The package's Python modules already have marks."""
     for module, path in marked["libraries"].items():
         _install_library(module, path)
         library = ctypes.CDLL(path)
@@ -223,8 +223,8 @@ def run(job, say):
     job : dict
         ``install`` is the argument of `install`, or None. ``cases`` is a list of (case, seconds that it takes). If
         ``to the end`` is true, run all cases, and return the failures. ``most`` is the time limit of each case in
-        seconds. If ``marks`` is true, add the marks that were passed. If ``list`` is given, only return the cases of
-        this module. If ``imported`` is true, only return the marks that were passed at the import.
+        seconds. If ``marks`` is true, add the marks that were passed to the answer. If ``list`` is given, only return
+        the cases of this module. If ``imported`` is true, only return the marks that were passed at the import.
     say : callable
         A function that sends a message to the server.
 

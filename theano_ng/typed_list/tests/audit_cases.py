@@ -11,7 +11,7 @@ V, W = np.array([1.0, -2.0]), np.array([3.0, 4.0, np.nan])
 ELEMENTS = lists.TypedListType(tt.dvector)
 X = (ELEMENTS, [V, W, V])
 NESTED = (lists.TypedListType(tt.dvector, 1), [[V, W], [], [W]])
-# Options for Ops that search an element: the audit generates only lists that contain the element.
+# Options for Ops that search for an element: the audit generates only lists that contain this element.
 FOUND = {"vary": (), "tied": lambda values: any(ELEMENTS.ttype.values_eq(e, values[-1]) for e in values[0])}
 
 

@@ -1,4 +1,4 @@
-"""Compare the Ops of typed lists, in Python and in C, with Python's lists."""
+"""Tests that the Ops of typed lists, in Python and in C, give the same results as Python's lists."""
 
 import gc
 import pickle
@@ -314,7 +314,8 @@ class TestInplace(ListCase):
         f = theano.function([theano.In(x, mutable=True)], x.reverse(), mode="FAST_RUN")
         self.assertEqual(self.inplace_nodes(f), ["Reverse{inplace}"])
         self.assertIs(f(value), value)
-        # Clients that read the old list, or an element of it, run first, or prevent the in-place change.
+        # Nodes that read the old list or its elements run before the in-place node, or prevent the node from working in
+        # place.
         y = x.reverse()
         f = theano.function([x, v], [y[0] * 2, y.append(v)[-1], lists.length(y)], mode="FAST_RUN")
         self.assertEqual(self.inplace_nodes(f), ["Append{inplace}"])

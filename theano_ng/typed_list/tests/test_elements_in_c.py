@@ -1,4 +1,4 @@
-"""Tests of elements of typed lists in C: failing copies, comparisons of nested lists and of other types."""
+"""Tests of C code for elements of typed lists: failing copies, comparisons of nested lists and of wrong types."""
 
 import unittest
 
@@ -37,7 +37,7 @@ class TestCopies(unittest.TestCase):
         yield lists.insert(x, 0, e)
 
     def test_errors_are_those_of_the_copy(self):
-        """If an element cannot be copied, the call raises the copy's error. Afterwards the function works again."""
+        """If the copy of an element raises an error, the call raises this error. The next call works again."""
         x, e = TypedListType(generic)("x"), generic("e")
         for output in self.outputs(x, e):
             for mode in MODES:
@@ -71,7 +71,7 @@ class TestCopies(unittest.TestCase):
 
 class TestNestedComparisons(unittest.TestCase):
     def test_every_element_counts(self):
-        """Lists are equal if all their elements are equal, for every dtype and every position of a difference."""
+        """Lists are equal only if all elements are equal: C code finds a difference at any position, in any dtype."""
         for dtype in ("bool", "int32", "uint64", "float16", "float32", "float64", "complex64", "complex128"):
             t = TypedListType(tt.TensorType(dtype, (False,)), 1)
             x, e = t("x"), t.ttype("e")

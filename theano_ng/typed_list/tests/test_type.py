@@ -193,7 +193,7 @@ class TestConstant(unittest.TestCase):
 
 @unittest.skipUnless(theano.config.cxx, "needs a C++ compiler")
 class TestC(unittest.TestCase):
-    """The classic C code of the Type, in a module of several nodes."""
+    """Tests of the Type's C code in modules that the linker `c` compiles for several nodes."""
 
     def test_values_go_in_and_out(self):
         x, v = TypedListType(tt.dvector)(), tt.dvector()

@@ -116,7 +116,7 @@ class TestDevices(WithFake):
     def test_how_threads_wait(self):
         self.open(flags=native.GA_CTX_SCHED_MULTI)
         self.assertEqual(self.calls()[0], "cuDevicePrimaryCtxSetFlags 0 2")  # CU_CTX_SCHED_YIELD
-        self.fake.fake_fail(b"cuDevicePrimaryCtxSetFlags", 708, 0)  # other code has created the context
+        self.fake.fake_fail(b"cuDevicePrimaryCtxSetFlags", 708, 0)  # as if other code had created the context
         self.open(flags=native.GA_CTX_SCHED_MULTI)
 
     def test_names_that_are_none(self):
@@ -256,7 +256,7 @@ class TestMemory(WithFake):
         context.free(data)
         context.close()
         self.assertEqual(self.state.contexts, 0)
-        self.fake.fake_reset()  # the memory and the stream were lost with the device
+        self.fake.fake_reset()  # the lost device keeps memory and a stream, so clear the counts
 
     def test_several_devices_in_one_thread(self):
         # Each call makes the context of its device current, and restores the context of the thread afterwards.
@@ -351,7 +351,8 @@ class TestPrograms(WithFake):
         self.assertRegex(text, r"NVRTC 12\.9 for sm_90.*\nkernels\(3\): error: #error directive")
 
     def test_a_device_that_the_compiler_does_not_know(self):
-        # A newer device gets PTX, which the driver translates; an older device is refused.
+        # If a device is newer than NVRTC, NVRTC makes PTX, which the driver translates. A device that is too old is
+        # refused.
         self.state.capability = 121
         device = self.open("cuda1").device
         self.calls()
@@ -382,7 +383,8 @@ class TestPrograms(WithFake):
             self.device.kernel(program, "nobody")
 
     def test_local_memory_is_asked_for_once(self):
-        # The kernel has 1024 bytes of static local memory: 47 KiB more need no attribute.
+        # The kernel has 1024 bytes of static local memory. With 47 KiB more it needs 48 KiB, which the driver allows
+        # without an attribute.
         kernel = self.device.kernel(self.device.build(self.TEXT)[0], "axpy")
         self.calls()
         for size in (47 << 10, (47 << 10) + 1, 90 << 10, 80 << 10, 0):

@@ -22,7 +22,7 @@ class TestNvidia(unittest.TestCase):
         patch = mock.patch.object(loader, "_package_folders", lambda name: [os.path.join(self.site, name)])
         patch.start()
         self.addCleanup(patch.stop)
-        # By default, cuda-pathfinder is missing, and so is the driver.
+        # By default, these tests simulate a machine without cuda-pathfinder and without a driver.
         self.driver(None)
         absent = mock.patch.dict(sys.modules, {"cuda.pathfinder": None})
         absent.start()
@@ -106,7 +106,7 @@ class TestOpenCL(unittest.TestCase):
         self.assertGreater(count.value, 0)
 
     def test_nothing_is_imported(self):
-        # Importing pyopencl takes 0.2 s, and programs that use another device do not need it.
+        # `opencl` does not import pyopencl: the import takes 0.2 s, and programs that use other devices do not need it.
         program = "import sys, theano_ng.gpuarray.device.loader as l; l.opencl(); print('pyopencl' in sys.modules)"
         said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
         self.assertEqual(said.stdout.strip(), "False")

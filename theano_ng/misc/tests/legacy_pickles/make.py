@@ -1,4 +1,4 @@
-"""Write pickles.tar.xz: objects of Theano 1.0.5, pickled by all protocols of its time, and their results in Theano.
+"""Write pickles.tar.xz: objects of Theano 1.0.5, pickled by all protocols of that time, and their results.
 
 Run this script with an interpreter that has Theano; see README. `build` builds the objects; the tests also run it on
 this package.
@@ -284,7 +284,7 @@ def values():
 
 
 def results(theano, found):
-    """The results of the graphs and functions: name -> list of arrays."""
+    """Return the results of the graphs and functions, as a dict from name to list of arrays."""
     given = values()
     computed = {}
     for name, graph in found.items():
@@ -357,7 +357,8 @@ def as_python2(data):
             if name == "BINUNICODE":
                 texts[number] = argument
                 out.append(_string(argument.encode("ascii")))
-            elif name in ("BINGET", "LONG_BINGET") and argument in left_out:  # Python has one object per letter
+            elif name in ("BINGET", "LONG_BINGET") and argument in left_out:
+                # CPython has one object for each string of one letter, so a memo index may refer to an omitted text.
                 out.append(_string(left_out[argument].encode("ascii")))
             else:
                 assert not (name in ("BINGET", "LONG_BINGET") and argument in encoders | empties)

@@ -112,7 +112,7 @@ class TestValues(unittest.TestCase):
             np.testing.assert_array_equal(value, other, err_msg="%s %s" % (name, parameters))
 
     def check_all(self, image, kernel, unshared, modes, strides, dilations):
-        """Compare results for all combinations of parameters. The dtypes take turns.
+        """Compare results for all combinations of parameters. Each combination has the next dtype of a cycle.
 
         `image` and `kernel` are tuples of lengths.
         """
@@ -703,7 +703,7 @@ class TestShapeFunctions(unittest.TestCase):
 
 
 class TestNumPy(unittest.TestCase):
-    """The methods of the Ops that compute in NumPy."""
+    """Tests of `conv` and `unshared2d`, the methods by which abstract convolutions compute in NumPy."""
 
     def test_conv(self):
         op = conv.AbstractConv2d()
@@ -735,7 +735,7 @@ class TestNumPy(unittest.TestCase):
         np.testing.assert_array_equal(out, reference.forward(x, w)[0, 0])
         out = op.unshared2d(g[0, 0], w[0, :, :, 0], (4, 5), "backprop inputs")
         np.testing.assert_array_equal(out, reference.grad_inputs(w, g)[0, 0])
-        # With `filter_flip=False` the kernels are those of a correlation.
+        # `unshared2d` returns the gradient with respect to the kernels of a correlation, which are not flipped.
         correlation = Reference(image, kernel, filter_flip=False, unshared=True)
         out = op.unshared2d(x[0, 0], g[0, 0], (3, 3, 2, 3), "backprop weights")
         np.testing.assert_array_equal(out, correlation.grad_weights(x, g)[0, :, :, 0])
@@ -812,7 +812,7 @@ class TestDerivedConvolutions(unittest.TestCase):
 
 
 class TestTutorial(unittest.TestCase):
-    """The convolution arithmetic of the tutorial."""
+    """Tests of the examples in the tutorial on convolution arithmetic."""
 
     def test_picture(self):
         image = np.array(

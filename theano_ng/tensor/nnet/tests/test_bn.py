@@ -150,7 +150,8 @@ class TestNodes(unittest.TestCase):
         np.testing.assert_allclose(got[3], want[3], rtol=2e-7)
 
     def test_factors_beyond_float32(self):
-        # scale * invstd and the slope of the gradient overflow float32, but their other factors are small or zero.
+        # The factors scale * invstd and the slope of the gradient overflow float32, but the products with small or zero
+        # factors do not.
         for shape, axes in (((4, 2), (0,)), ((2, 2, 3), (0, 2))):
             flags = [i in axes for i in range(len(shape))]
             x = np.zeros(shape, "float32")

@@ -103,7 +103,7 @@ class UsesInstructionSets(unittest.TestCase):
 class TestTable(UsesInstructionSets):
     """All combinations of parameters give the expected results, in C and in NumPy.
 
-    Dtypes and instruction sets take turns.
+    Each combination has the next dtype of a cycle, and each computation the next instruction set.
     """
 
     def check(self, image, kernel, modes, strides, dilations, **more):
@@ -162,7 +162,7 @@ class TestTiles(UsesInstructionSets):
         dict(image=(31, 29), kernel=(11, 11), filters=17, channels=3, subsample=(4, 4), batch=3),
         dict(image=(4, 9, 10), kernel=(3, 3, 3), filters=9, channels=8, border_mode=1),
         dict(image=(5, 17, 16), kernel=(1, 1, 1), filters=4, channels=3),
-        # A stride longer than the kernel skips pixels; one longer than the image gives one output.
+        # A stride longer than the kernel skips pixels. A stride longer than the image gives one output.
         dict(image=(17, 19), kernel=(2, 3), filters=3, channels=2, subsample=(5, 7)),
         dict(image=(6, 6), kernel=(3, 3), filters=3, channels=2, subsample=(100, 100), border_mode=2),
         # Filters that fill registers: in one piece, in chunks, and with more images than one pass over the weights
@@ -181,7 +181,8 @@ class TestTiles(UsesInstructionSets):
         dict(image=(12, 12), kernel=(8, 8), filters=33, channels=5, subsample=(3, 2), border_mode=((2, 0), 1)),
         dict(image=(19, 18), kernel=(18, 17), filters=40, channels=3),
         dict(image=(4, 6, 6), kernel=(3, 3, 3), filters=50, channels=11, border_mode="full"),
-        # Both phases of a stride of two, for line lengths that do and do not fill registers.
+        # Strides of two, for which the C code separates the even and the odd pixels of a line. Some line lengths fill
+        # registers, others do not.
         dict(image=(5, 39), kernel=(3, 3), filters=3, channels=2, subsample=(2, 2), border_mode=1),
         dict(image=(6, 24), kernel=(2, 2), filters=3, channels=2, subsample=(1, 2), border_mode=((1, 0), (3, 0))),
         dict(image=(4, 9, 11), kernel=(3, 3, 3), filters=17, channels=3, subsample=(2, 2, 2), border_mode=1),
@@ -253,7 +254,8 @@ class TestTiles(UsesInstructionSets):
                     np.testing.assert_array_equal(result, expected, err_msg="%s %d" % (parameters, kind))
 
     def test_flipped_kernels(self):
-        # Kernels that are packed for filters along registers, with and without a stride, and for scattered products.
+        # The C code packs kernels in another way in each case: for registers that hold several filters, without and
+        # with a stride, and for scattered products.
         for parameters in (
             dict(image=(7, 7), kernel=(3, 2), filters=32, channels=16, border_mode=1),
             dict(image=(8, 7), kernel=(3, 3), filters=32, channels=16, subsample=(2, 2)),

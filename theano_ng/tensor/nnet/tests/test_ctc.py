@@ -197,7 +197,7 @@ class TestGraphs(unittest.TestCase):
         backward = (grad((cost * w).sum(), x) * v).sum()
         left, right = theano.function(self.names, [forward, backward])(*self.values)
         utt.assert_allclose(left, right)
-        # The Op has no second derivative: it is a NullType and not a wrong value.
+        # The Op has no second derivative. `grad` returns a variable of NullType instead of a wrong value.
         self.assertIsInstance(grad(grad(cost.sum(), x).sum(), x, null_gradients="return").type, NullType)
 
     def test_gradients_only_where_wanted(self):

@@ -211,8 +211,8 @@ class TestSoftmax(RuleCase):
                         ]
                         np.testing.assert_array_equal(f(given), plain(given))
                         dropped = not any(n.op == function for n in f.maker.fgraph.toposort())
-                        # The function is kept for argmin of integers: the rule would negate the integers, and the
-                        # smallest integer has no negative.
+                        # The rule does not remove the function inside argmin of integers: argmin is an argmax of
+                        # negated numbers, and the smallest integer has no negative.
                         self.assertEqual(
                             dropped, dtype.startswith("float") or (x.dtype[0] in "biu" and find is T.argmax)
                         )

@@ -177,7 +177,7 @@ class TestLimits(unittest.TestCase):
         self.assertFalse(any("true_div" in op for op in _ops(f)))
 
     def test_negative(self):
-        """The logarithm of a negative number is NaN."""
+        """The logarithm of a negated sigmoid is NaN, also after rewriting."""
         x = T.dvector("x")
         for (value,) in _computed([x], [T.log(-sigmoid(x))], [0.0, 1]):
             self.assertTrue(np.isnan(value).all())

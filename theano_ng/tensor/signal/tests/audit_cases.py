@@ -16,9 +16,10 @@ def _length(n, window, stride, pad):
 
 
 def _fits(images, outputs):
-    """Return a function that checks shapes.
+    """Return a condition on the shapes of inputs.
 
-    Inputs at the positions `images` must have the shape of the first input, and those at `outputs` the pooled shape.
+    Inputs at the positions `images` must have the shape of the first input. Inputs at the positions `outputs` must have
+    the pooled shape.
     """
 
     def tied(values):
