@@ -12,7 +12,7 @@ from theano_ng import scalar
 from theano_ng.audit import forms
 from theano_ng.configparser import change_flags
 from theano_ng.gof.compiler import find_toolchain
-from theano_ng.tensor.elemwise import CAReduce, Sum
+from theano_ng.tensor.elemwise import CAReduce, Prod, Sum
 from theano_ng.tensor.tests.openmp_library import openmp_library
 from theano_ng.tensor.tests.single_node import run_node
 
@@ -86,6 +86,30 @@ class TestThreads(unittest.TestCase):
                 op, ufunc, dtypes = ops[(k + i) % len(ops)]
                 x = self.numbers(shape, dtypes[k % 3], layout)
                 self.check(CAReduce(op, axis=axes), x, ufunc.reduce(x, axes))
+
+    def test_bits_do_not_depend_on_the_number_of_threads(self):
+        """Sums and products of rounded numbers have the same bits for every number of threads, including one."""
+        ops = (
+            (Sum, {}, "float64"),
+            (Sum, {"acc_dtype": "float32"}, "float32"),
+            (Sum, {}, "complex64"),
+            (Prod, {}, "float32"),
+            (Sum, {}, "float16"),
+        )
+        shapes = (*SHAPES, (1, 70000), (70000,), (3, 20000), (20000, 3), (130, 200), (200, 130), (600, 40), (7, 90, 50))
+        for k, (shape, layout) in enumerate(itertools.product(shapes, LAYOUTS)):
+            for i, axes in enumerate(self.axes(len(shape))):
+                op, options, dtype = ops[(k + i) % len(ops)]
+                x = self.rng.uniform(0.9, 1.1, shape)
+                x = layout((x + 1j * x[::-1] if dtype == "complex64" else x).astype(dtype))
+                variable = T.TensorType(dtype, [False] * x.ndim)()
+                results = []
+                for threads in (1, 2, 3, 5, 16):
+                    self.library.omp_set_num_threads(threads)
+                    with change_flags(openmp=True, openmp_elemwise_minsize=1):
+                        results += run_node(op(axis=axes, **options)(variable), {variable: x}, "c")
+                with self.subTest(op=op.__name__, dtype=dtype, shape=shape, strides=x.strides, axes=axes):
+                    self.assertEqual(len({np.asarray(one).tobytes() for one in results}), 1)
 
     @unittest.skipUnless(find_toolchain(), "needs a C compiler")
     def test_compiled_loops(self):

@@ -16,6 +16,7 @@
 #define PIECE 256         /* strided elements of a row that are copied to a buffer at once */
 #define PIECES 4          /* rows whose pieces are copied to the buffer at once */
 #define CACHED (4 << 20)  /* bytes; extremes of larger arrays are faster row by row than several rows at a time */
+#define MAX_SHARES 64     /* parts of a reduction that threads compute */
 #define SHORT 16          /* elements; for shorter runs a call of the fold costs more than strided access */
 
 /* The operation that combines elements. */
@@ -248,62 +249,88 @@ static void fold_loops(const FoldPlan *plan, const Loops *given, char *acc, cons
     }
 }
 
-/* Fold the part begin..end of loop k. */
-static void fold_share(const FoldPlan *plan, const Loops *l, int k, int64_t begin, int64_t end, char *acc,
-                       const char *x)
+/* The division of a reduction into shares, which threads compute. It does not depend on the number of threads, so that
+ * the bits of the result do not depend on it either. */
+typedef struct {
+    int loop; /* the loop that is divided */
+    int64_t count, grain;
+    char *own;    /* private accumulators of the shares of a reduced loop; NULL: the shares have separate accumulators */
+    int64_t room; /* bytes of the private accumulators of one share */
+} Shares;
+
+static int64_t start_of_share(const Loops *l, const Shares *s, int64_t share)
 {
-    Loops part = *l;
-    part.len[k] = end - begin;
-    if (begin < end)
-        fold_loops(plan, &part, acc + begin * l->as[k], x + begin * l->xs[k]);
+    int64_t len = l->len[s->loop], grains = (len + s->grain - 1) / s->grain, start = grains * share / s->count * s->grain;
+    return start < len ? start : len;
 }
 
-#ifdef _OPENMP
-/* Share the work among threads. The threads share the longest loop that has separate accumulators for each step. If
- * this loop is short, they share the longest reduced loop: each thread reduces its part into private accumulators,
- * which are then combined in order. Return 1 after the reduction, or 0 if the caller must reduce. */
-static int fold_in_threads(const FoldPlan *plan, const Loops *l, char *acc, int64_t acc_count, const char *x)
+/* Choose the loop to divide. Return 0 if all loops are too short.
+ *
+ * The longest loop that has separate accumulators for each step is divided into shares of at least 8 steps, so that two
+ * shares never write to one cache line. If it is the innermost loop, the shares have at least 128 steps, because a
+ * traversal of a few columns of many rows is slow. If this gives fewer than 16 shares, the longest reduced loop is
+ * divided: its shares have private accumulators, which are then combined in order. */
+static int choose_shares(const FoldPlan *plan, const Loops *l, int64_t acc_count, Shares *s)
 {
-    int threads = native_threads(), kept = -1, reduced = -1;
-    for (int k = 0; k < l->count; ++k)
+    int kept = -1, reduced = -1, combines = plan->combine != NULL && plan->has_identity && acc_count <= TILE;
+    for (int k = 0; k < l->count; ++k) {
+        combines &= l->as[k] >= 0;
         if (l->as[k] == 0)
             reduced = reduced < 0 || l->len[k] >= l->len[reduced] ? k : reduced;
         else
             kept = kept < 0 || l->len[k] >= l->len[kept] ? k : kept;
-    if (threads < 2)
-        return 0;
-    if (kept >= 0 && l->len[kept] >= 16 * threads) {
-        int64_t grains = (l->len[kept] + 7) / 8;
-#pragma omp parallel num_threads(threads)
-        {
-            int64_t n = omp_get_num_threads(), me = omp_get_thread_num(), end = grains * (me + 1) / n * 8;
-            fold_share(plan, l, kept, grains * me / n * 8, end < l->len[kept] ? end : l->len[kept], acc, x);
-        }
-        return 1;
     }
-    if (reduced < 0 || plan->combine == NULL || !plan->has_identity || acc_count > TILE)
-        return 0;
-    for (int k = 0; k < l->count; ++k)
-        if (l->as[k] < 0)
+    int64_t of_kept = kept < 0 ? 0 : l->len[kept] / (kept == 0 ? 128 : 8);
+    int64_t of_reduced = reduced < 0 || !combines ? 0 : l->len[reduced] / 64;
+    int divides_reduced = of_kept < 16 && of_reduced > of_kept;
+    s->loop = divides_reduced ? reduced : kept;
+    s->grain = divides_reduced ? 1 : 8;
+    s->count = divides_reduced ? of_reduced : of_kept;
+    s->count = s->count < MAX_SHARES ? s->count : MAX_SHARES;
+    s->own = NULL;
+    s->room = (acc_count * plan->acc_item + 63) / 64 * 64;
+    if (s->count > 1 && divides_reduced) {
+        s->own = malloc((size_t)(s->room * s->count));
+        if (s->own == NULL)
             return 0;
-    size_t bytes = (size_t)(acc_count * plan->acc_item), room = (bytes + 63) / 64 * 64;
-    char *own = malloc(room * (size_t)threads);
-    if (own == NULL)
-        return 0;
-    for (int t = 0; t < threads; ++t)
-        fill(own + (size_t)t * room, acc_count, plan->identity, plan->acc_item);
-#pragma omp parallel num_threads(threads)
-    {
-        int64_t n = omp_get_num_threads(), me = omp_get_thread_num();
-        fold_share(plan, l, reduced, l->len[reduced] * me / n, l->len[reduced] * (me + 1) / n, own + (size_t)me * room,
-                   x);
+        for (int64_t share = 0; share < s->count; ++share)
+            fill(s->own + share * s->room, acc_count, plan->identity, plan->acc_item);
     }
-    for (int t = 0; t < threads; ++t)
-        plan->combine(acc_count, acc, plan->acc_item, own + (size_t)t * room, plan->acc_item);
-    free(own);
+    return s->count > 1;
+}
+
+static void fold_share(const FoldPlan *plan, const Loops *l, const Shares *s, int64_t share, char *acc, const char *x)
+{
+    int64_t begin = start_of_share(l, s, share), end = start_of_share(l, s, share + 1);
+    Loops part = *l;
+    part.len[s->loop] = end - begin;
+    acc = s->own != NULL ? s->own + share * s->room : acc + begin * l->as[s->loop];
+    if (begin < end)
+        fold_loops(plan, &part, acc, x + begin * l->xs[s->loop]);
+}
+
+/* Share the work among threads. Return 1 after the reduction, or 0 if the caller must reduce. */
+static int fold_in_threads(const FoldPlan *plan, const Loops *l, char *acc, int64_t acc_count, const char *x)
+{
+    Shares s;
+    int threads = native_threads();
+    if (!choose_shares(plan, l, acc_count, &s))
+        return 0;
+    if (threads < 2)
+        for (int64_t share = 0; share < s.count; ++share)
+            fold_share(plan, l, &s, share, acc, x);
+    else {
+#ifdef _OPENMP
+#pragma omp parallel for num_threads(threads) schedule(static)
+#endif
+        for (int64_t share = 0; share < s.count; ++share)
+            fold_share(plan, l, &s, share, acc, x);
+    }
+    for (int64_t share = 0; s.own != NULL && share < s.count; ++share)
+        plan->combine(acc_count, acc, plan->acc_item, s.own + share * s.room, plan->acc_item);
+    free(s.own);
     return 1;
 }
-#endif
 
 /* -- one reduction ------------------------------------------------------------------------------------------------ */
 
@@ -548,12 +575,8 @@ static void accumulate(const Reduction *r, const int64_t *dims, char *acc, const
     }
     if (!make_loops(&l, nd, lens, &acc, as, &x, xs))
         return;
-#ifdef _OPENMP
     if (openmp > 0 && size >= openmp && fold_in_threads(&plan, &l, acc, plan.pairs ? 2 * r->count : r->count, x))
         return;
-#else
-    (void)openmp;
-#endif
     fold_loops(&plan, &l, acc, x);
 }
 
