@@ -6,8 +6,9 @@
 >>> T is theano_ng.tensor
 True
 
-`install` has this effect for the rest of the process. ``theano_ng-run program.py`` runs a program this way (module
-`run`). With ``--numpy-names`` it also restores names that NumPy, SciPy and Python have removed (module `removed`).
+`install` redirects ``import theano`` for the rest of the process. ``theano_ng-run program.py`` calls `install` and then
+runs the program (module `run`). With ``--numpy-names``, this command also restores names that NumPy, SciPy and Python
+have removed (module `removed`).
 """
 
 import contextlib
@@ -108,7 +109,7 @@ def _distribution():
 
 
 def folder_for_processes(with_names=False):
-    """Return a folder. Processes that have it in their PYTHONPATH find this package by ``import theano``.
+    """Return a folder for the PYTHONPATH of other processes, in which ``import theano`` then imports this package.
 
     Parameters
     ----------
@@ -186,7 +187,7 @@ def uninstall():
 
 @contextlib.contextmanager
 def installed(force=False):
-    """Apply `install` for the duration of a ``with`` block. If it was in effect before, it stays in effect afterwards.
+    """Apply `install` for the duration of a ``with`` block. If `install` is in effect already, change nothing.
 
     Parameters
     ----------

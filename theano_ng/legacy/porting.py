@@ -138,8 +138,8 @@ def look_at(file, text):
 def look_at_flags(file, text):
     """Find the flags and values in a flags file (``.theanorc``) that this package does not accept, and change them.
 
-    A flag of the GPU becomes a flag of CUDA. Each other line with such a flag or value becomes a comment. A flag whose
-    value continues on the next line is reported, but not changed.
+    The values ``gpu...`` of flags such as `device` become ``cuda...``. Each other line with a flag or value that is not
+    accepted becomes a comment. A flag whose value continues on the next line is reported, but not changed.
 
     Parameters
     ----------
@@ -170,16 +170,22 @@ def look_at_flags(file, text):
                 continue
             goes_on = i + 1 < len(lines) and lines[i + 1][:1].isspace() and lines[i + 1].strip()
             if not goes_on:
-                changed[i] = line.replace("gpu", "cuda", 1) if advice.startswith(flag) else "# " + line
+                name, rest = line[: found.end()], line[found.end() :]
+                changed[i] = name + _named_for_cuda(rest) if advice.startswith(flag) else "# " + line
             findings.append(Finding(file, i + 1, 1, "flag", "%s = %s" % (flag, value), advice, changes=not goes_on))
     return Report(file, tuple(findings), text, "".join(changed).encode())
+
+
+def _named_for_cuda(value):
+    """Return the value of a flag in which names of devices like ``gpu0`` are replaced by names like ``cuda0``."""
+    return re.sub(r"(^\s*|->\s*)gpu", r"\1cuda", value)
 
 
 def _advice_on_flag(flag, value):
     """Return advice on a flag. Return None if this package accepts the flag and its value."""
     variables = {variable.fullname: variable for variable in _config_var_list}
-    if flag in ("device", "init_gpu_device", "force_device", "contexts") and value.startswith("gpu"):
-        return "%s = %s" % (flag, value.replace("gpu", "cuda", 1))
+    if flag in ("device", "init_gpu_device", "contexts") and _named_for_cuda(value) != value:
+        return "%s = %s" % (flag, _named_for_cuda(value))
     if flag not in variables:
         return None if _of_other_package(flag) else "remove it: this flag does not exist%s" % nearest_flags(flag)
     try:
@@ -369,7 +375,7 @@ class _Porter(cst.CSTTransformer):
     # Methods for names.
 
     def changed_call(self, node, updated=None):
-        """Return the replacement for a call of a removed function. It is built from `updated`.
+        """Return the replacement for a call of a removed function. The replacement is built from `updated`.
 
         Return None if the call as a whole is not replaced. Then `leave_Attribute` may replace the name.
         """
@@ -488,7 +494,9 @@ def _is_theano(name):
 
 
 def _home(expression):
-    """Return (module, name) for an expression of `removed.NAMES`. Return None if it is not a name in a module."""
+    """Return (module, name) for an expression of `removed.NAMES`. Return None if the expression is not just a name in a
+    module.
+    """
     found = re.fullmatch(r"importlib\.import_module\('([\w.]+)'\)\.(\w+)|(np|sp)\.([\w.]+)", expression)
     if found is None:
         return ("builtins", expression) if re.fullmatch(r"[a-z]+", expression) else None

@@ -169,8 +169,8 @@ The function returns another function, which undoes this.
 def give_back(report=None):
     """Restore removed names (`np.float`) and removed modules. Names and modules that exist are not replaced.
 
-    Programs call `decode` on text that h5py reads from attributes. Since h5py 3, this text is a str. Therefore it gets
-    a method `decode`.
+    Programs call `decode` on text that h5py reads from attributes. Since h5py 3, this text is a str, which has no
+    `decode`. Therefore `give_back` makes h5py return a str with a method `decode`.
 
     Parameters
     ----------
@@ -242,7 +242,7 @@ def _hint(text):
     return None
 
 
-# Patterns of the messages of Python and NumPy about a name that a module does not have.
+# Regular expressions for messages of Python and NumPy which report that a module lacks a name.
 _COMPLAINTS = (
     re.compile(r"module '(?P<module>[\w.]+)' has no attribute '(?P<name>\w+)'"),
     re.compile(r"cannot import name '(?P<name>\w+)' from '(?P<module>[\w.]+)'"),
@@ -334,7 +334,7 @@ class _LostModules:
 def _place(frame):
     """Return the file and line of a frame.
 
-    Frames of the import system stand for the import statement of the program.
+    For a frame of the import system, return the file and line of the program's import statement.
     """
     while frame is not None and "importlib" in frame.f_code.co_filename:
         frame = frame.f_back
@@ -398,7 +398,7 @@ def _pkg_resources(module):
 
 
 def _decodable_attributes(module, report):
-    """Give text attributes of HDF5 files a method `decode`. Programs had to call it before h5py 3.
+    """Give text attributes of HDF5 files a method `decode`, which programs had to call before h5py 3.
 
     Return a function that undoes this.
     """
@@ -483,7 +483,7 @@ def _imp(module):
 class _Tester:
     """The class with which packages ran their tests by nose.
 
-    Its tests raise RuntimeError, because nose does not exist.
+    The methods `test` and `bench` raise RuntimeError, because nose does not run on current versions of Python.
     """
 
     def __init__(self, package=None, raise_warnings="release", depth=0):

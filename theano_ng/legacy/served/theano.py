@@ -1,6 +1,6 @@
 """The module that ``import theano`` finds first in processes that a program under ``theano_ng-run`` starts.
 
-It makes ``import theano`` return this package, and is itself replaced by it.
+It calls `legacy.install`, which puts the package theano_ng in the place of this module in ``sys.modules``.
 """
 
 from theano_ng import legacy

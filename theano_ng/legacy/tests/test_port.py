@@ -211,6 +211,15 @@ class TestChanges(unittest.TestCase):
         self.assertEqual([f.line for f in look_at_flags(".theanorc", changed).findings], [8])
         self.assertEqual(look_at_flags(".theanorc", b"x = 1").findings[0].kind, "unreadable")
 
+    def test_flags_of_devices(self):
+        """`look_at_flags` changes the names of devices, and not the names of flags that contain "gpu"."""
+        text = (
+            b"[global]\ninit_gpu_device = gpu0\nforce_device = True\ncontexts = dev0->gpu1\ngpuarray.preallocate = 1\n"
+        )
+        report = look_at_flags(".theanorc", text)
+        self.assertEqual(report.changed, text.replace(b"= gpu0", b"= cuda0").replace(b">gpu1", b">cuda1"))
+        self.assertEqual(look_at_flags(".theanorc", report.changed).findings, ())
+
     def test_flags_in_programs(self):
         text = b"import os\nos.environ['THEANO_FLAGS'] = 'device=gpu,floatX=float32,no.such=1'\n"
         self.assertEqual(
