@@ -334,7 +334,7 @@ class TestPlantedFaults(unittest.TestCase):
 
     def test_a_rule_that_accepts_lengths_that_do_not_fit(self):
         wrong, found = planted(cut_to_the_shorter, REMOVING_ERRORS), None
-        for index in range(600):
+        for index in range(2000):
             program = generate("lengths", index)
             if program is None or not any([node.operation == "add" for node in program.nodes]):
                 continue

@@ -132,7 +132,7 @@ def main(argv=None):
     session = Session(seed, options.configurations.split(","), original)
     gc.set_threshold(
         50000, 20, 100
-    )  # with the default thresholds, the collector takes a tenth of the time, because many functions are deleted
+    )  # with default thresholds, the garbage collector takes a tenth of the time: many functions are deleted
     index = run(
         session,
         options.seconds,

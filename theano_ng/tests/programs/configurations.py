@@ -18,6 +18,8 @@ class Configuration:
     flags : tuple of (str, object)
     without : tuple of str
         Names of rules that are not applied.
+    linker : str
+        The name of the linker of FAST_RUN. "" means that the mode chooses the linker.
     share : float
         The share of programs that are run in this configuration. In a configuration with a family, the share of
         programs with loops is three times as large. A program that runs in a configuration with a family does not run
@@ -36,6 +38,7 @@ class Configuration:
     flags: tuple = ()
     share: float = 1.0
     without: tuple = ()
+    linker: str = ""
     rewritten: bool = True
     family: str = ""
     seconds: float = 10.0
@@ -48,6 +51,8 @@ class Configuration:
 
             context()
             return get_mode("FAST_RUN").including("gpuarray")
+        if self.linker:
+            return Mode(self.linker, "fast_run")
         if self.without:
             return get_mode(self.mode).excluding(*self.without)
         return self.mode
@@ -58,7 +63,7 @@ class Configuration:
 
 
 NO_COMPILER = ("cxx", "")
-# The rules that may remove operations which raise errors, except for the rules of convolutions. Without these rules,
+# The rules that may remove operations which raise errors. The rules of convolutions are left out, because without them
 # convolutions have no implementation.
 REMOVING_ERRORS = tuple(
     sorted(
@@ -79,10 +84,15 @@ CONFIGURATIONS = {
         Configuration("tiered=auto", "FAST_RUN", (("tiered", "auto"),), 0.12, family="FAST_RUN"),
         Configuration("tiered=on", "FAST_RUN", (("tiered", "on"),), 0.03, family="FAST_RUN"),
         Configuration("tiered=off", "FAST_RUN", (("tiered", "off"),), 0.02, family="FAST_RUN"),
-        # In each step of a loop, DebugMode runs each node several times.
+        # The storage of results is kept and reused by the next call.
+        Configuration("allow_gc=False", "FAST_RUN", (("allow_gc", False),), 0.03, family="FAST_RUN"),
+        Configuration("linker=c|py", "FAST_RUN", (("tiered", "auto"),), 0.02, linker="c|py"),
+        Configuration("linker=vm", "FAST_RUN", (NO_COMPILER,), 0.03, linker="vm"),
+        Configuration("openmp", "FAST_RUN", (("openmp", True), ("openmp_elemwise_minsize", 2), NO_COMPILER), 0.05),
+        # The time limit is long, because DebugMode runs each node several times in each step of a loop.
         Configuration("DebugMode", "DebugMode", (("DebugMode.check_finite", False),), 0.002, seconds=100.0),
         Configuration("device", "device", (NO_COMPILER,), 0.0007),  # fifty times as slow as other configurations
-        # A configuration that only `lengths` uses. It is not drawn for programs.
+        # Only `lengths` uses this configuration. Its share is zero, so that `Session` never draws it.
         Configuration("all errors", "FAST_RUN", (NO_COMPILER,), 0.0, without=REMOVING_ERRORS),
     )
 }

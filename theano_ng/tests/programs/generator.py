@@ -1,9 +1,9 @@
-"""Draws random programs with types.
+"""Draws random typed programs.
 
 A program grows node by node, as a graph and as NumPy arrays at the same time. The arrays show which operands fit, so
-that nearly every drawn program must run. For a seed, the program of an index is the same in every process. Three
-consecutive programs are a family: they are drawn with the same choices, except for lengths, ranks, taps and values.
-Therefore similar functions exist in one process.
+that nearly every drawn program is valid. A seed and an index determine a program: it is the same in every process.
+Three consecutive programs are a family: they are drawn with the same choices, except for lengths, ranks, taps and
+values. Therefore a process compiles similar functions, which caches must not confuse.
 """
 
 import random
@@ -26,10 +26,16 @@ from theano_ng.tests.programs.records import Input, Node, Program, all_nodes, ne
 FAMILY = 3
 ARITHMETIC = ("add", "sub", "mul", "true_div", "square_of_same", "times_constant")
 LARGEST, LARGEST_HALF = 1e5, 1e3  # bounds of the values in ordinary programs
-MAX_ELEMENTS = 120
+SHARE_LONG = 0.12  # share of the programs with long axes
+MAX_ELEMENTS, MAX_ELEMENTS_LONG = 120, 10_000  # bounds of the sizes of arrays, and of arrays in programs with long axes
+# Long axes. Kernels change their method at such lengths: they compute several elements at once, divide an axis into
+# blocks or into halves, or call BLAS. The lengths are just below, at, or just above such limits, or far from them.
+LONG = tuple(
+    map(int, "8 15 16 17 31 33 64 65 100 127 129 250 255 257 500 511 513 1000 1024 1025 2048 2050 4097 8200".split())
+)
 SPECIAL = (0.0, -0.0, 1.0, -1.0, float("nan"), float("inf"), -float("inf"), -1.5, 2.0)
 EXTREMES = {"float64": (5e-324, -1e-310, 1e308), "float32": (1e-45, -1e-40, 3e38)}
-# Chapters that accept special values. The other chapters compute sums of products. There, special values would make
+# Chapters that accept special values. The other chapters compute sums of products, in which special values would make
 # most results NaN or infinite.
 SPECIAL_CHAPTERS = ("elementwise", "reductions", "indexing", "shaping", "conditions", "loops")
 
@@ -56,7 +62,7 @@ def note(table, key, error):
 
 
 class Value:
-    """A named value while a program grows, with its variable and its array.
+    """A named value of a program that grows: its variable in the graph and its array in the twin.
 
     Attributes
     ----------
@@ -66,7 +72,7 @@ class Value:
     broadcastable : tuple of bool
     kind : {"dense", "sparse", "list", "other"}
     computed : bool
-        Whether a node computes it.
+        Whether a node computes the value. If False, the value is an input or a parameter.
     """
 
     def __init__(self, name, variable, array, computed):
@@ -87,13 +93,14 @@ class Draw:
     ----------
     random, detail : random.Random
         The generators of choices that are equal within a family, and of choices that differ within a family.
-    special : bool
+    special, long : bool
+        Whether the program computes with special values, and whether its axes may be long.
     values : list of Value
     nodes : list of Node
     """
 
-    def __init__(self, choices, detail, special, palette, counter=None, depth=0):
-        self.random, self.detail, self.special, self.palette = choices, detail, special, palette
+    def __init__(self, choices, detail, special, palette, long=False, counter=None, depth=0):
+        self.random, self.detail, self.special, self.palette, self.long = choices, detail, special, palette, long
         self.values, self.nodes, self.depth = [], [], depth
         self.counter = counter if counter is not None else Counter()
         self.graph_names, self.twin_names = dict(source.NAMES), dict(source.TWIN_NAMES)
@@ -108,7 +115,7 @@ class Draw:
         return self.random.choice(list(options))
 
     def varied(self, options):
-        """Return a choice that differs within a family."""
+        """Return a random option. The choice differs between the programs of a family."""
         return self.detail.choice(list(options))
 
     def chance(self, probability):
@@ -145,7 +152,7 @@ class Draw:
             return False
         operation = OPERATIONS[name]
         if self.depth and operation.stateful and operation.operands:
-            return False  # the state is updated outside of the body, where the parameters of the body are unknown
+            return False  # the update of the state is outside of the body, and cannot use the parameters of the body
         pick = operation.pick(self)
         if pick is None:
             return False
@@ -191,7 +198,7 @@ class Draw:
 
     def acceptable(self, array):
         """Return True if an array has few elements and, unless the program is about special values, no large values."""
-        if array.size > MAX_ELEMENTS:
+        if array.size > (MAX_ELEMENTS_LONG if self.long else MAX_ELEMENTS):
             return False
         return self.special or is_ordinary(array)
 
@@ -202,7 +209,7 @@ class Draw:
 
         If the row is None, the parameter has the type of the value. Otherwise it has the type of this row of the value.
         """
-        inner = Draw(self.random, self.detail, self.special, self.palette, self.counter, self.depth + 1)
+        inner = Draw(self.random, self.detail, self.special, self.palette, self.long, self.counter, self.depth + 1)
         inner.parameters = []
         for value, row in rows:
             pattern = value.broadcastable if row is None else value.broadcastable[1:]
@@ -273,7 +280,7 @@ def _frozen(value):
 
 
 class Palette:
-    """The few operations from which a program is drawn. A small choice makes combinations of them frequent.
+    """The few operations from which a program is drawn. With few operations, each combination of them is frequent.
 
     Attributes
     ----------
@@ -313,10 +320,12 @@ CHAPTER_WEIGHTS = {
     "sparse": 1.4,
     "random streams": 1.2,
 }
+# Chapters without long axes: their twins would take too long, or their results would depend too strongly on rounding.
+SHORT_CHAPTERS = ("linear algebra", "convolution and pooling", "volumes")
 
 
 def generate(seed, index, names=None):
-    """Return the program of an index. It is the same in every process.
+    """Return the program of a seed and an index, which is the same in every process.
 
     Parameters
     ----------
@@ -332,7 +341,9 @@ def generate(seed, index, names=None):
     """
     choices, detail = random.Random("family %s %s" % (seed, index // FAMILY)), random.Random("%s %s" % (seed, index))
     special = choices.random() < 0.12
-    draw = Draw(choices, detail, special, Palette(choices, special))
+    palette = Palette(choices, special)
+    long = not set(SHORT_CHAPTERS).intersection(palette.chapters) and choices.random() < SHARE_LONG
+    draw = Draw(choices, detail, special, palette, long)
     with np.errstate(all="ignore"):
         inputs = _inputs(draw)
         wanted = choices.randint(2, 9)
@@ -355,17 +366,15 @@ DTYPES = (
 
 def _inputs(draw):
     """Draw inputs, and add them to the scope."""
-    lengths = {letter: draw.varied((2, 3, 3, 4, 5, 1)) for letter in "mnoc"}
-    lengths.update(b=draw.varied((1, 2)), i=draw.varied((4, 5)), j=draw.varied((3, 5)), u=2, v=draw.varied((1, 2, 3)))
-    lengths.update(p=draw.varied((2, 3)), q=draw.varied((2, 2, 3)))
-    lengths["t"] = draw.varied((3, 4, 6))
-    lengths["e"] = 0
     shapes = [shape for chapter in draw.palette.chapters for shape in SHAPES.get(chapter, ())][:3]
     while len(shapes) < draw.integer(1, 3):
         shapes.append("".join([draw.choice("mmnnn1") for _ in range(draw.varied((0, 1, 1, 2, 2, 2, 3)))]))
     if draw.detail.random() < 0.04:
         axis = draw.detail.randrange(max(1, len(shapes[0])))
         shapes[0] = shapes[0][:axis] + "e" + shapes[0][axis + 1 :]
+    lengths = _lengths(draw)
+    while draw.long and max([_size(shape, lengths) for shape in shapes]) > MAX_ELEMENTS_LONG:
+        lengths = _lengths(draw)
     main = draw.choice(DTYPES)
     found = []
     for shape in shapes:
@@ -379,10 +388,27 @@ def _inputs(draw):
     return found
 
 
+def _lengths(draw):
+    """Return a dict from each letter of a shape to a length."""
+    lengths = {letter: draw.varied((2, 3, 3, 4, 5, 1)) for letter in "mnoc"}
+    lengths.update(b=draw.varied((1, 2)), i=draw.varied((4, 5)), j=draw.varied((3, 5)), u=2, v=draw.varied((1, 2, 3)))
+    lengths.update(p=draw.varied((2, 3)), q=draw.varied((2, 2, 3)))
+    lengths.update({"t": draw.varied((3, 4, 6)), "e": 0, "1": 1})
+    if draw.long:
+        lengths.update({letter: draw.varied(LONG) for letter in "mno" if draw.detail.random() < 0.6})
+        lengths["t"] = draw.varied((3, 6, 40, 200))
+    return lengths
+
+
+def _size(shape, lengths):
+    """Return the number of elements of an input."""
+    return int(np.prod([lengths[letter] for letter in shape]))
+
+
 def _input(draw, shape, dtype, lengths):
     pattern = tuple([letter == "1" for letter in shape])
-    lengths = tuple([1 if letter == "1" else lengths[letter] for letter in shape])
-    values = _values(draw, dtype, int(np.prod(lengths)))
+    values = _values(draw, dtype, _size(shape, lengths))
+    lengths = tuple([lengths[letter] for letter in shape])
     role = draw.choice(("argument",) * 8 + ("shared", "mutable"))
     form = draw.detail.choice(["contiguous"] * 8 + list(FORMS)) if role == "argument" else "contiguous"
     return Input(draw.name("x"), dtype, pattern, lengths, tuple(np.array(values, dtype).tolist()), form, role)
@@ -435,8 +461,8 @@ def _finished(draw, inputs):
     )
     shapes = {v.name: v.array.shape for v in draw.values if v.kind != "list"}
     for one in (_aliased(draw, program), program):
-        # The first call without aliased arguments is ordinary, because the program was built with the arrays of
-        # this call. Therefore a program with a single call needs no check.
+        # Without aliased arguments, the first call is ordinary, because the program was built with the arrays of this
+        # call. Therefore a program with a single call needs no check.
         calls = 1 if one is program and program.calls == 1 else _ordinary_calls(one, shapes)
         if calls:
             return replace(one, calls=calls, derivative=_derivative(draw, one))
@@ -514,6 +540,8 @@ def _aliased(draw, program):
 def _derivative(draw, program):
     if not draw.chance(0.3) or program.special or draw.counter["kinks"]:
         return None
+    if draw.long and any([OPERATIONS[node.operation].kink for node in all_nodes(program.nodes)]):
+        return None  # of many elements, one is so close to a kink that the central differences step over it
     values = {v.name: v for v in draw.values}
     if not any([floats(values[one.name]) and one.dtype != "float16" for one in program.inputs]):
         return None
@@ -538,6 +566,7 @@ def chapters_of(program):
         ("updates", program.updates),
         ("complex", any([one.dtype.startswith("complex") for one in program.inputs])),
         ("float16", any([one.dtype == "float16" for one in program.inputs])),
+        ("long axes", any([length > 6 for one in program.inputs for length in one.shape])),
         ("empty", any([0 in one.shape for one in program.inputs])),
         ("layouts", any([one.form != "contiguous" for one in program.inputs])),
         ("mutable arguments", any([one.role == "mutable" for one in program.inputs])),

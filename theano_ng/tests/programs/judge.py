@@ -32,7 +32,7 @@ from theano_ng.tests.programs.records import all_nodes
 STEPS = tuple([np.longdouble(2.0) ** -k for k in (7, 8, 9)])  # step sizes of Romberg's scheme
 SEEDS = (0, 1)  # seeds of the random errors for which derivatives are computed again
 DERIVATIVE_UNITS = 256.0
-# Flags of DebugMode. The inner functions of loops read them at their first call.
+# Flags of DebugMode. They are set during calls, because the inner function of a loop reads them at its first call.
 AT_CALLS = {"tensor.cmp_sloppy": 2, "DebugMode.check_finite": False}
 
 #: The undefined derivatives that occurred: (kind of derivative, exception) -> count and the first message.
@@ -139,12 +139,12 @@ class Expectation:
         shapes = {program.outputs[k]: first[k].plain.shape for k in self._kept}
         self.lines = source.derivative_lines(program, shapes)
         if any([dict(node.parameters).get("truncate", -1) != -1 for node in all_nodes(program.nodes)]):
-            return  # a truncated gradient is not the derivative
+            return  # finite differences do not approximate a truncated gradient
         if not self.finite or self._has_kink():
             return
         places = {place: self._moved(*place) for place in self._places()}
         if len({value.shape for value in places.values()}) > 1:
-            return  # the shape of the outputs depends on the values of the inputs
+            return  # no finite differences: the shape of the outputs depends on the values of the inputs
         value, left = self._extrapolated(places)
         coarse = self._quotient(places, None, STEPS[0])
         noisy = [self._quotient(places, seed, STEPS[0]) for seed in SEEDS]
@@ -152,7 +152,7 @@ class Expectation:
         self.derivative = value, 16 * moved + 32 * left
 
     def _has_kink(self):
-        """Return True if a node is at a point where its derivative is a convention."""
+        """Return True if a node has operands at which its derivative is a convention, such as `abs` at zero."""
         names = [node.name for node in self.program.nodes]
         outputs, _ = source.twin(replace(self.program, outputs=tuple(names), updates=()))(
             settle_plainly, cast_plainly, 0, **self._arrays
@@ -384,8 +384,8 @@ JUMPING = DECIDING | frozenset("floor ceil trunc round_half_to_even floor_div_fl
 # Reductions whose accumulators are wider than the accumulators of the twin, so that their partial results do not
 # overflow.
 WIDE_SUMS = frozenset(["sum", "prod", "mean"])
-# If factors are larger than this number, or smaller than its inverse, a product may overflow or underflow. This may
-# depend on the order of the factors.
+# If factors are larger than this number, or smaller than its inverse, a product may overflow or underflow. The order
+# of the factors may decide whether this happens.
 EXTREME = 1e18
 
 
@@ -395,12 +395,12 @@ def _decides(program):
 
 
 def _rewritten(program, configuration):
-    """Return True if rewriting rules were applied. Inner graphs are rewritten in every mode."""
+    """Return True if rules rewrite the graph or an inner graph. Every mode rewrites inner graphs."""
     return configuration.rewritten or any([node.body is not None for node in program.nodes])
 
 
 def _may_differ(program, configuration, expectation):
-    """Return True if results may differ from the twin, because they depend on NaN, infinities or overflow elsewhere."""
+    """Return True if results may differ from the twin, because other values are NaN, infinite or overflow."""
     if expectation.extreme and any([node.operation in WIDE_SUMS for node in all_nodes(program.nodes)]):
         return True
     decided = expectation.extreme or not expectation.finite and _decides(program)
@@ -529,7 +529,8 @@ def judged(program, configuration, expectation=None, patience=1.0):
         taken = "no result after %d s of processor time" % seconds
         return None, None, Difference("time", configuration.name, "the function", taken, "a result")
     except (BadThunkOutput, BadOptimization) as error:
-        # DebugMode compares values with tolerances that do not allow for jumps.
+        # DebugMode compares values with tolerances that do not allow for jumps. Therefore ignore its errors if the
+        # program has jumps or special values.
         jumps = any([node.operation in JUMPING for node in all_nodes(program.nodes)])
         return None, None, None if jumps or program.special else raised(configuration, error)
     except Exception as error:

@@ -27,7 +27,7 @@ from theano_ng.tests.programs.records import all_nodes
 
 # The configurations in which programs are called with other lengths.
 CONFIGURATIONS_OF_LENGTHS = ("interpreted", "all errors")
-# Conditionals. The reference computes both branches, so a rewritten graph may lose the error of one branch.
+# Conditionals. The graph as written computes both branches. A rewritten graph may lose the error of one branch.
 LAZY = frozenset(["ifelse", "ifelse_of_variable"])
 LOOPS = frozenset(["loop", "map", "foldl", "foldr", "scan_checkpoints"])
 
@@ -82,7 +82,7 @@ def _with_length(one, axis, length):
 
 
 class Variables:
-    """The variables of a program and of its gradient. The code of the gradient does not depend on lengths."""
+    """The variables of a program and of its gradient, in place of an `Expectation`, which needs lengths that fit."""
 
     def __init__(self, program):
         self.program = program
@@ -92,7 +92,7 @@ class Variables:
 
 
 def derivative_lines(program):
-    """Return the source lines that create the gradient of the sum of the squares of all outputs."""
+    """Return the source lines that create the gradient of the sum of squares of the float32 and float64 outputs."""
     if program.derivative is None:
         return []
     wrt = ", ".join([one.name for one in source.differentiable(program)])
@@ -144,8 +144,8 @@ def judged(program, configuration, patience=1.0):
 def _close(got, right, program):
     """Return True if two arrays have the same type and shape, and nearly equal elements.
 
-    The results of a program without floats must be equal. Other integers and booleans are not compared, because they
-    may depend on rounding errors.
+    The results of a program without floats must be equal. In a program with floats, integers and booleans are not
+    compared, because they may depend on rounding errors.
     """
     if got.dtype != right.dtype or got.shape != right.shape:
         return False

@@ -13,10 +13,10 @@ import random
 import numpy as np
 
 EXTENDED, EXTENDED_COMPLEX = np.longdouble, np.clongdouble
-NOISE = 4.0  # factor of the random errors, which is multiplied by the `ulps` of the operation
+NOISE = 4.0  # size of the random errors, in multiples of the `ulps` of the operation
 SAMPLES = 4
-ALLOWED = 6.0  # factor of the largest observed deviation
-OWN_UNITS = 16.0  # allowed units in the last place of the output itself
+ALLOWED = 6.0  # allowed error, in multiples of the largest observed deviation
+OWN_UNITS = 16.0  # additional allowed error, in units in the last place of the output
 
 
 @functools.cache

@@ -65,7 +65,7 @@ class Node:
     operands : tuple of str
         Names of inputs and of earlier nodes.
     parameters : tuple of (str, object)
-        The values of the fields of the operation's templates that have names.
+        Pairs of a name and a value, for the named fields of the operation's templates.
     body : Body or None
     dtype : str
         The dtype of the result. Empty if the result is a list.
@@ -97,7 +97,7 @@ class Program:
     derivative : {None, "gradient", "second", "Rop"}
         The kind of derivative that is computed in addition to the outputs, with respect to the float inputs.
     special : bool
-        Whether inputs contain NaN, infinities, zeros of both signs, and extreme values.
+        Whether inputs may contain NaN, infinities, zeros of both signs, and extreme values.
     borrow : bool
         Whether outputs are borrowed.
     calls : int

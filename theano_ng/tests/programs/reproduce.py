@@ -89,7 +89,7 @@ def same(first, second):
 def in_new_process(what, argument, timeout=TIMEOUT):
     """Run ``difference_of`` or ``smallest`` in a new process with an empty cache.
 
-    Return None if it hangs or crashes.
+    Return None if the process hangs or crashes.
     """
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         path = os.path.join(folder, "argument.pkl")

@@ -145,7 +145,7 @@ def weights(shape, dtype="float64"):
 
 
 def differentiable(program):
-    """Return the inputs by which a program is differentiated."""
+    """Return the inputs with respect to which a program is differentiated."""
     return [one for one in program.inputs if one.dtype in ("float32", "float64")]
 
 

@@ -80,8 +80,8 @@ def nearly_equal(x, y):
 def equal(x, y):
     """Return a mask of equal elements.
 
-    In extended precision, nearly equal elements count as equal if the first element is larger. Therefore, where
-    rounding may decide equality, random errors change the result.
+    In extended precision, nearly equal elements count as equal if the first element is larger. Therefore random errors
+    change the result for elements whose equality depends on rounding.
     """
     if np.longdouble not in (np.asarray(x).dtype, np.asarray(y).dtype):
         return x == y
@@ -139,7 +139,7 @@ def kept(x, every):
 
 
 def _slices_of_taps(x, taps, backwards):
-    """Return a list: for each tap, the slice of the sequence that it reads, in the order of the steps."""
+    """Return a list with the slice of the sequence that each tap reads. The rows are in the order of the steps."""
     first = -min(0, *taps, 0)
     length = max(0, len(x) - first - max(0, *taps, 0))
     slices = [x[first + tap : first + tap + length] for tap in taps]
@@ -313,7 +313,7 @@ def _windows(length, size, stride, ignore_border):
 def _special(name, of_scipy):
     """Return a function that computes with scipy.special, or with 30 digits of mpmath.
 
-    It uses mpmath for longdouble arguments, and where SciPy returns infinity for a finite argument.
+    The function uses mpmath for longdouble arguments, and for finite arguments for which SciPy returns infinity.
     """
 
     def computed(x):
@@ -333,7 +333,7 @@ def _special(name, of_scipy):
 
 
 LARGE = 1e6  # for larger arguments, mpmath is slow or fails
-TINY = 1e-200  # for smaller arguments, log(abs(gamma(x))) is -log(abs(x))
+TINY = 1e-200  # if abs(x) is smaller, log(abs(gamma(x))) is -log(abs(x))
 
 
 @functools.lru_cache(maxsize=10000)
@@ -341,7 +341,7 @@ def _by_mpmath(name, value, negative):
     # `negative` is a part of the cache key, because 0.0 and -0.0 are equal.
     high = float(value)
     if name == "loggamma" and -TINY < high < 0:
-        return -np.log(-value)  # SciPy returns infinity for the smallest arguments
+        return -np.log(-value)  # SciPy returns infinity for arguments that are this close to zero
     if name in ("erf", "erfc") and abs(high) < LARGE or 0 < high < LARGE:
         with mpmath.workdps(30):
             result = getattr(mpmath, name)(mpmath.mpf(high) + mpmath.mpf(float(value - high)))

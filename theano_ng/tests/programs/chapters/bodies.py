@@ -10,7 +10,7 @@ TAPS = ((-1,), (-1,), (-1,), (-2,), (-1, -2), (-3, -1))
 
 
 def _whole(v):
-    """Return True for nonempty float arrays without broadcastable axes. All their rows have the same type."""
+    """Return True for a nonempty float array without broadcastable axes. All rows of such an array have one type."""
     return floats(v) and not any(v.broadcastable) and 0 not in v.array.shape
 
 
@@ -20,7 +20,7 @@ def _indented(lines):
 
 @dataclass(frozen=True)
 class WithBody(Operation):
-    """An operation with an inner graph. In the code of graph and twin, the inner graph is a Python function."""
+    """An operation with an inner graph, which is a Python function in the source code of the graph and of the twin."""
 
     def function_lines(self, node, render, returned):
         inside = [line for inner in node.body.nodes for line in render.lines(inner)]
@@ -229,7 +229,8 @@ register(
         "map", LOOPS, "theano.map(lambda a: T.tanh(a) + a, {0})[0]", "np.tanh({0}) + {0}", (_ROWS,), ulps=8, weight=2
     )
 )
-# A step adds a term between -1 and 1 to each element. The terms may cancel.
+# A step adds a term between -1 and 1 to an element. If both cancel, the rounding error is relative to `scale`,
+# not to their sum.
 _FOLDED = dict(ulps=64, scale="np.max(np.abs({0}), axis=0) + 1")
 for _name, _backwards in (("foldl", False), ("foldr", True)):
     register(

@@ -51,7 +51,7 @@ def _some_zero(*arrays):
 
 
 def _everywhere(*arrays):
-    """Return True. This is the kink of functions with jumps: finite differences may cross several jumps."""
+    """Return True. It is the `kink` of functions with jumps, because finite differences may cross several jumps."""
     return True
 
 
@@ -60,7 +60,7 @@ def _some_equal(a, b):
 
 
 def _some_nearly_equal(a, b):
-    """Return True if unequal operands are nearly equal. The twin of a comparison may treat such operands as equal."""
+    """Return True if some unequal elements are nearly equal. The twin of a comparison may treat them as equal."""
     return bool(np.any((a != b) & nearly_equal(a, b)))
 
 
@@ -70,7 +70,8 @@ _LARGE = "np.abs(cast({0}, {out})) + np.abs(cast({1}, {out}))"
 binary("add", "{0} + {1}", _CASTS.format(op="add"), scale=_LARGE, weight=6, loops=True)
 binary("sub", "{0} - {1}", _CASTS.format(op="subtract"), scale=_LARGE, weight=6, loops=True)
 binary("mul", "{0} * {1}", _CASTS.format(op="multiply"), weight=8, loops=True)
-# The terms of the derivative of x / x cancel. The twin computes x / x as 1, without the rounding errors of the terms.
+# Equal operands count as a kink: the terms of the derivative of x / x cancel up to rounding errors, but the twin
+# computes x / x as 1, without these errors.
 binary(
     "true_div",
     "{0} / {1}",
@@ -307,7 +308,7 @@ register(
         "T.cast({0}, {dtype!r})",
         "cast({0}, {out})",
         (floats,),
-        # In C, the conversion of a float outside of the integer range is undefined.
+        # The domain fits int8, because C does not define the conversion of floats outside of the integer range.
         domain=within(-100, 100),
         parameters=lambda draw, x: None if draw.special else dict(dtype=draw.choice(("int8", "int64", "int32"))),
         kink=_everywhere,
@@ -394,7 +395,8 @@ for _name, _graph, _twin, _domain in (
             (floats,),
             domain=_domain,
             ulps=16,
-            # The original graph adds a possibly small number to 1, so that the rounding error is relative to 1 or more.
+            # Before rewriting, the graph adds a possibly small number to 1. The rounding error of the sum is relative
+            # to 1 or more.
             scale="np.exp(np.abs({0}))" if _name == "log_one_minus_sigmoid" else "1 + np.abs({0})",
             kink=_some_zero,
             weight=0.5,
@@ -405,5 +407,5 @@ for _name, _graph, _twin in (
     ("round_half_to_even", "T.round({0}, mode='half_to_even')", "np.round({0})"),
     ("isclose", "T.isclose({0}, {0})", "np.isclose({0}, {0})"),
 ):
-    # The gradient of `constant_in_gradient` is zero by design. It differs from finite differences of the value.
+    # `kink` excludes derivatives. The gradient of `constant_in_gradient` is zero by design, unlike finite differences.
     register(Operation(_name, CHAPTER, _graph, _twin, (floats,), exact=True, weight=0.2, kink=_everywhere))

@@ -90,7 +90,7 @@ for _name, _find in _KINDS.items():
             "T.set_subtensor({0}[{index}], {1})",
             "put({0}, np.s_[{index}], {1})",
             (_NUMBERS, numbers),
-            # If an index is repeated, the last value is stored, as in NumPy.
+            # For a repeated index, the graph stores the last value, as NumPy does. Therefore its result is exact.
             parameters=_changing(_find),
             exact=True,
             weight=_weight / 2,

@@ -157,15 +157,15 @@ register(
         ulps=16,
     )
 )
-for _name, _twin in (("hard_sigmoid", "np.clip(cast({0}, {out}) * cast(0.2, {out}) + cast(0.5, {out}), 0, 1)"),):
-    register(
-        Operation(
-            _name,
-            CHAPTER,
-            "T.nnet.%s({0})" % _name,
-            _twin,
-            (floats,),
-            kink=lambda a: bool(np.any(np.abs(a) == 2.5)),
-            ulps=4,
-        )
+register(
+    Operation(
+        "hard_sigmoid",
+        CHAPTER,
+        "T.nnet.hard_sigmoid({0})",
+        "np.clip(cast({0}, {out}) * cast(0.2, {out}) + cast(0.5, {out}), 0, 1)",
+        (floats,),
+        kink=lambda a: bool(np.any(np.abs(a) == 2.5)),
+        ulps=4,
+        scale="np.abs(cast({0}, {out})) * 0.2 + 0.5",
     )
+)

@@ -1,4 +1,4 @@
-"""Operations on sparse matrices, and conversions from and to dense matrices. The twins are dense."""
+"""Operations on sparse matrices, and conversions from and to dense matrices. The twins compute with dense arrays."""
 
 import numpy as np
 

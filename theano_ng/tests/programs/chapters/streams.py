@@ -49,7 +49,7 @@ def _numbers_of_mrg(draw):
     return dict(seed=draw.integer(1, 1000), draw=method.format(shape=shape))
 
 
-# The last bits of normal samples depend on the C functions that compute them.
+# `ulps` is not zero, because the last bits of normal samples depend on the C functions that compute them.
 _COMMON = dict(ulps=8, weight=1.5, stateful=True)
 register(
     Operation(
