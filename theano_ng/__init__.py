@@ -1,6 +1,6 @@
 """A compiler for symbolic expressions on n-d arrays. It differentiates, rewrites, compiles and runs expressions.
 
-The package has the names of Theano 1.0: ``import theano_ng as theano``.
+The package defines the public names of Theano 1.0, so that programs can begin with ``import theano_ng as theano``.
 """
 
 import logging
@@ -100,7 +100,8 @@ from theano_ng.tensor.constant import get_scalar_constant_value
 gof.ports.scan.fill("theano_ng.scan.builder:scan")
 gof.ports.sparse_from_rows.fill("theano_ng.sparse.from_rows:sparse_from_rows")
 
-# These modules contain rewriting rules for Ops that only rewrites insert into graphs.
+# Only rewrites insert the Ops of these rule modules into graphs, so no program imports the modules. Register them
+# here.
 for _module in ("opt_crossentropy", "opt_sigm"):
     gof.optdb.register_loader("theano_ng.tensor.nnet." + _module)
 del _module
@@ -149,7 +150,7 @@ def dot(l, r):
 
 
 def sparse_grad(var):
-    """Return `var` as the result of an Op that makes the gradient of the indexed variable a sparse matrix.
+    """Return a variable equal to `var`, whose gradient with respect to the indexed variable is a sparse matrix.
 
     Parameters
     ----------

@@ -52,7 +52,7 @@ class PdbBreakpoint(Op):
                 "the condition of a breakpoint must be a scalar, not %s of type %s" % (condition, condition.type)
             )
         monitored_vars = [v if hasattr(v, "type") else as_tensor_variable(v) for v in monitored_vars]
-        # The view map depends on the number of values, so each node has a separate Op.
+        # The view map of the Op depends on the number of values, so make a separate Op for each node.
         op = type(self)(self.name)
         op.view_map = {i: [i + 1] for i in range(len(monitored_vars))}
         return Apply(op, [condition] + monitored_vars, [v.type() for v in monitored_vars])

@@ -1,6 +1,6 @@
-"""The common part of all commands: a command ends quietly if the reader of its output has ended.
+"""The common part of all commands: a command ends quietly if the program that reads its output has ended.
 
-An example is ``theano_ng-cache list | head``.
+For example, ``head`` ends before the command in ``theano_ng-cache list | head``.
 """
 
 import functools
@@ -14,7 +14,7 @@ CLOSED_PIPE = 141  # 128 + SIGPIPE: the exit status that shells report for a pro
 def command(main):
     """Decorate a command's entry point, ``main(argv=None)``, which returns the exit status.
 
-    If the reader of the standard output has ended, the command prints nothing further, and its exit status is
+    If the program that reads the standard output has ended, the command prints nothing further, and its exit status is
     `CLOSED_PIPE`.
     """
 
@@ -24,7 +24,8 @@ def command(main):
             try:
                 return main(argv)
             finally:
-                # Flush here, not when Python ends. This is also needed if argparse ends the program.
+                # Flush here, not when Python ends: the `except` clause below then catches the error of a closed pipe.
+                # `finally` also flushes if argparse raises SystemExit.
                 sys.stdout.flush()
         except BrokenPipeError:
             if not _is_closed():
@@ -35,7 +36,7 @@ def command(main):
 
 
 def _is_closed():
-    """Return True if the standard output is a pipe without a reader.
+    """Return True if the standard output is a pipe whose reading program has ended.
 
     If so, discard the output that is still buffered.
     """

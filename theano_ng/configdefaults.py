@@ -411,14 +411,14 @@ def filter_mode(val):
     """Return `val` if it is a Mode or the name of a mode. Names that `register_mode` registered are accepted, too."""
     if not isinstance(val, str) or val in _MODES:
         return val
-    modes = sys.modules.get("theano_ng.compile.mode")  # a higher layer, not yet imported when flags are first read
+    modes = sys.modules.get("theano_ng.compile.mode")  # This module of a higher layer may not be imported yet.
     if modes is not None and val in modes.predefined_modes:
         return val
     raise ValueError("%r is not one of %s" % (val, ", ".join(map(repr, _MODES))))
 
 
 def filter_vm_lazy(val):
-    """Convert None, True, False, or a text of such a value to the value."""
+    """Return None, True or False for this value itself, or for its text such as ``"True"``."""
     if val in ("None", None):
         return None
     if val in ("False", "0", False):
@@ -1000,7 +1000,7 @@ AddConfigVar(
 
 
 def is_valid_check_preallocated_output_param(param):
-    """Return True if every word of a text is a kind of preallocated memory. Colons separate the words."""
+    """Return True if every word of a text names a kind of preallocated memory. Colons separate the words."""
     valid = ("initial", "previous", "c_contiguous", "f_contiguous", "strided", "wrong_size", "ALL", "")
     return isinstance(param, str) and all(word in valid for word in param.split(":"))
 

@@ -66,7 +66,7 @@ def parse_config_string(config_string, issue_warnings=True):
         splitter = shlex.shlex(config_string, posix=True)
         splitter.whitespace, splitter.whitespace_split, splitter.commenters = ",", True, ""
         if sys.platform == "win32":
-            splitter.escape = ""  # backslashes separate the folders of a path
+            splitter.escape = ""  # on Windows, a backslash separates the folders of a path
         try:
             items = list(splitter)
         except ValueError as failure:
@@ -437,7 +437,7 @@ config = TheanoRootConfig()
 
 
 def _section_named(prefix):
-    """Return the section of `config` with a prefix of flag names such as ``"gcc."``. For '' return `config` itself."""
+    """Return the section of `config` whose flags have the given prefix, such as ``"gcc."``. For '' return `config`."""
     return functools.reduce(getattr, prefix.split(".")[:-1], config)
 
 
@@ -455,7 +455,7 @@ def AddConfigVar(name, doc, configparam, root=config, in_c_key=True):
     root : TheanoConfigParser
         The section to which `name` is relative.
     in_c_key : bool
-        If True, compiled C code depends on the value.
+        If True, compiled C code depends on the value, and `get_config_hash` includes the value.
 
     Raises
     ------
@@ -542,7 +542,7 @@ class change_flags(FlagBlock):
     """A context manager and decorator that sets flags, and restores them at the end, also after an exception.
 
     Blocks may be nested, and one instance may be entered several times. In a decorated generator or coroutine, the
-    flags are set only while its code runs. They are not set in the consumer between two items.
+    flags are set only while its code runs, not while the code that consumes the generator runs.
 
     Parameters
     ----------

@@ -99,7 +99,7 @@ def jacobian(
         )
 
     def row(i: TensorVariable, expr: TensorVariable, *args: Variable) -> Any:
-        # `args` holds first the variables of wrt, and then other non-sequences that scan passes.
+        # `args` contains the variables of `wrt`, followed by other non-sequences that scan adds.
         return grad(
             expr[i],
             list(args[: len(wrt)]),
@@ -151,7 +151,7 @@ def hessian(
         if not isinstance(r, Variable) or r.type.ndim != 1:
             raise TypeError("hessian expects 1 dimensional variables as `wrt`, got %s" % (r,))
         first = grad(cost, r, consider_constant=consider_constant, disconnected_inputs=disconnected_inputs)
-        # Ignore disconnected inputs, because the gradient of a linear cost does not depend on the variable.
+        # Ignore disconnected inputs: if the cost is linear in `r`, its gradient `first` does not depend on `r`.
         matrix, updates = ports.scan(
             lambda i, y, x: grad(y[i], x, consider_constant=consider_constant, disconnected_inputs="ignore"),
             sequences=arange(first.shape[0]),

@@ -35,7 +35,9 @@ class GradientError(Exception):
     val1, val2 : float
         The symbolic and the numeric gradient of this element.
     abs_err, rel_err : float
+        The absolute and the relative error of this element.
     abs_tol, rel_tol : float
+        The tolerances that the errors exceed.
     """
 
     def __init__(self, arg, err_pos, shape, val1, val2, abs_err, rel_err, abs_tol, rel_tol):
@@ -78,7 +80,7 @@ class numeric_grad:
         The gradients, one for each array in `pt`.
     """
 
-    # dtype -> the step for which the error of the difference quotient and the rounding error are about equal.
+    # dtype -> the step for which the truncation error of the difference quotient about equals the rounding error.
     type_eps = {
         "float64": 1e-7,
         np.dtype("float64"): 1e-7,
@@ -279,14 +281,16 @@ def verify_grad(
     cast_to_output_type : bool
         If True, the projection of a float32 output has dtype float32. In all other cases, the projection is float64.
     no_debug_ref : bool
-        If True, the reference values are computed without DebugMode.
+        If True, the reference values are computed in FAST_RUN if `mode` is FAST_COMPILE or a DebugMode.
 
     Raises
     ------
     GradientError
         If the gradients differ.
     TypeError
-        If rng is missing, if points are not floating point arrays, or if the output is a list.
+        If rng is missing, if points are not floating point arrays, or if `fun` returns a tuple.
+    NotImplementedError
+        If `fun` returns a list.
     """
     pt = _floating_points(pt)
     if rng is None:

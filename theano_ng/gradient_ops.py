@@ -70,7 +70,8 @@ class GradClip(ViewOp):
     clip_lower_bound, clip_upper_bound : float
     """
 
-    # The bounds do not affect the value, so nodes with equal inputs may be merged.
+    # The bounds affect only gradients. A graph that is rewritten contains its gradients already, so nodes with equal
+    # inputs may be merged although their bounds differ.
     __props__ = ()
 
     def __init__(self, clip_lower_bound, clip_upper_bound):
@@ -165,7 +166,8 @@ def undefined_grad(x: TensorLike) -> TensorVariable:
 def disconnected_grad(x: TensorLike) -> TensorVariable:
     """Return a variable with the value of `x`, through which `grad` propagates no gradient to `x`.
 
-    Through this variable, `x` is not connected to the cost. This is cheaper than `zero_grad`.
+    Through this variable, `x` is not connected to the cost. `disconnected_grad` is cheaper than
+    `zero_grad`, because `grad` does not compute zeros.
 
     Parameters
     ----------
@@ -182,7 +184,7 @@ def disconnected_grad(x: TensorLike) -> TensorVariable:
 def grad_clip(x: TensorLike, lower_bound: float, upper_bound: float) -> TensorVariable:
     """Return a variable with the value of `x`. `grad` clips the gradient that it propagates to `x`, elementwise.
 
-    The computation of the value has no extra cost.
+    Clipping costs time only in the computation of the gradient, not in the computation of the value.
 
     Parameters
     ----------

@@ -51,7 +51,7 @@ __all__ = [
 
 
 def _common_type(t, f):
-    """Return the type that values of both branches have. Return None if there is no such type."""
+    """Return the most specific type that accepts values of the types `t` and `f`. Return None if there is none."""
     if t == f:
         return t
     if not all(hasattr(kind, "broadcastable") for kind in (t, f)) or t.ndim != f.ndim:
@@ -71,7 +71,7 @@ class IfElse(Op):
     n_outs : int
         The number of values in each branch.
     as_view : bool
-        If True, return the values of the branch themselves instead of copies. A rewrite sets this parameter.
+        If True, return the values of the then branch themselves instead of copies. A rewrite sets this parameter.
     gpu : bool
         If True, the values are on the GPU.
     name : str, optional
@@ -88,8 +88,8 @@ class IfElse(Op):
         self.gpu = gpu
         self.name = name
         if as_view:
-            # The destroy handler accepts only one viewed input for each output. `cond_make_inplace` checks the else
-            # branch.
+            # The destroy handler accepts only one viewed input for each output: the variable of the then branch.
+            # `_taken` copies the values of the else branch.
             self.view_map = {i: [i + 1] for i in range(n_outs)}
 
     def __eq__(self, other):
@@ -140,8 +140,8 @@ class IfElse(Op):
         return node.inputs[1 : 1 + self.n_outs], node.inputs[1 + self.n_outs :]
 
     def _taken(self, value, first):
-        # The view_map declares only the variables of the then branch as viewed inputs, so copy values of the else
-        # branch.
+        # The view_map declares only the variables of the then branch as viewed inputs. So always copy the values of the
+        # else branch.
         return value if self.as_view and first == 1 else _copy(value)
 
     def perform(self, node, inputs, output_storage):
@@ -295,13 +295,13 @@ def ifelse(condition: TensorLike, then_branch: TensorLike, else_branch: TensorLi
         literal = not isinstance(t, Variable) or not isinstance(f, Variable)
         t, f = (x if isinstance(x, Variable) else as_tensor_variable(x) for x in (t, f))
         if isinstance(t.type, TensorType) != isinstance(f.type, TensorType):
-            # One branch is not a tensor, for example a device array. Convert it to the type of the tensor.
+            # Only one value is a tensor. Convert the other value, for example a device array, to the tensor's type.
             if isinstance(t.type, TensorType):
                 f = t.type.filter_variable(f)
             else:
                 t = f.type.filter_variable(t)
         elif t.type != f.type:
-            # Device variables may belong to different contexts, or have different broadcast patterns.
+            # Convert device variables to tensors, because their contexts or broadcast patterns may differ.
             t, f = tensor_or_other(t), tensor_or_other(f)
         if literal and isinstance(t.type, TensorType) and t.dtype != f.dtype:
             # If a branch is a literal number, both branches get their promoted dtype.
@@ -325,9 +325,9 @@ def ifelse(condition: TensorLike, then_branch: TensorLike, else_branch: TensorLi
 class _Memory:
     """The alias classes of a graph: sets of variables that may share memory.
 
-    Variables are joined by view maps, and by conditionals that return a branch without a copy. A view map declares only
-    one input for each output, so the destroy handler does not know about the else branch. One variable of each class
-    represents the class. The sets `_destroyed`, `_given` and `_output` contain such representatives.
+    A view map joins an output with an input. A conditional that returns a branch without a copy joins its outputs with
+    the values of both branches, although its view map can declare only one input for each output. One variable of each
+    class represents the class. The sets `_destroyed`, `_given` and `_output` contain such representatives.
     """
 
     def __init__(self, fgraph):
@@ -385,7 +385,10 @@ class _Memory:
         return not any(c in self._output for c in results) or not self._belongs_to_caller(branches)
 
     def _belongs_to_caller(self, classes):
-        """Return True if a class has an input, a constant or an output, or an in-place result in the memory of one."""
+        """Return True if the memory of a class may belong to an input, a constant or an output of the graph.
+
+        This includes classes whose members in-place Ops computed in such memory.
+        """
         todo, seen = list(classes), set()
         while todo:
             c = todo.pop()
@@ -406,13 +409,13 @@ def _returning_branch(node):
 
 @local_optimizer([IfElse])
 def cond_make_inplace(node):
-    """Let a conditional return its branch itself instead of a copy.
+    """Let a conditional return the values of its then branch themselves instead of copies.
 
     exp(ifelse(flag, x, y))  ->  exp(IfElse(1, as_view=True)(flag, x, y))
 
     The rule does not apply if the result or a branch is overwritten. It also does not apply if an output could share
-    memory with an input. The rule checks this itself: a view map declares only one input for each output, so the
-    destroy handler does not protect the else branch.
+    memory with an input. The rule itself checks both branches: a view map declares only one input for each output, so
+    the destroy handler does not protect the else branch.
     """
     if node.op.as_view or not _Memory(node.fgraph).may_return_branch(node):
         return False
@@ -504,7 +507,10 @@ def ifelse_lift_single_if_through_acceptable_ops(main_node):
 
 
 def _merge_nested(node, branch):
-    """Replace each inner conditional with the same condition in one branch by its value for this branch."""
+    """Replace conditionals in one branch that test the condition of `node` by their own values for this branch.
+
+    `branch` is 0 for the then branch, and 1 for the else branch.
+    """
     op = node.op
     inputs = list(node.inputs)
     for i in range(1 + branch * op.n_outs, 1 + (branch + 1) * op.n_outs):
@@ -573,7 +579,7 @@ def _mergeable(first, second):
 
 
 class CondMerge(Optimizer):
-    """Merge independent conditionals with the same condition into one.
+    """An optimizer that merges independent conditionals with the same condition into one conditional.
 
     (ifelse(flag, x, y), ifelse(flag, u, v))  ->  ifelse(flag, (x, u), (y, v))
     """
@@ -628,7 +634,7 @@ def cond_remove_identical(node):
 
 @local_optimizer(None)
 def cond_merge_random_op(main_node):
-    """Merge two conditionals that one Op uses if they have the same condition.
+    """If two conditionals with the same condition are inputs of one Op, merge the conditionals.
 
     ifelse(flag, x, y) + ifelse(flag, u, v)  ->  add(*ifelse(flag, (x, u), (y, v)))
     """

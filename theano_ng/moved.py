@@ -1,11 +1,13 @@
-"""Import paths of modules whose code is in another module, or that do not exist.
+"""Import paths of Theano whose code is in another module of this package, or does not exist here.
 
-The documentation of Theano and its pickles name modules (``theano.tensor.subtensor``) whose code is in other modules
-here. Their paths are keys of `MOVED`. Importing a key returns the module of the value, or a module with the names of
-several modules. `MISSING` lists features that do not exist yet. Importing a name of such a feature raises an error that
-names the feature. The row of a feature in `MISSING` is deleted when the feature is added. Paths that were already
-deprecated in Theano 1.0 are also keys of `FORMER`: importing them shows a warning with the current path. The import
-system uses these tables only for modules that it does not find.
+The documentation and the pickles of Theano name modules such as ``theano.tensor.subtensor`` whose code is in other
+modules here. The paths of such modules are keys of `MOVED`. Importing a key returns the module that the value names. If
+the value names several modules, importing the key returns a module with the names of all of them.
+
+`MISSING` lists features that do not exist yet. Importing a name of such a feature raises an error that names the
+feature. The row of a feature in `MISSING` is deleted when the feature is added. Paths that were already deprecated in
+Theano 1.0 are also keys of `FORMER`: importing them shows a warning with the current path. The import system uses these
+tables only for modules that it does not find.
 """
 
 import functools
@@ -177,7 +179,7 @@ class MovedModules:
 
     @staticmethod
     def get_code(fullname):
-        """Return the code of the module in `MOVED`, for ``python -m``."""
+        """Return the code of the module to which `MOVED` maps the path `fullname`. ``python -m`` calls this method."""
         home = "%s.%s" % (__package__, MOVED[fullname.partition(".")[2]])
         return importlib.util.find_spec(home).loader.get_code(home)
 
@@ -210,7 +212,7 @@ def warn_of_former(name):
 def former_modules(package):
     """Return a function ``__getattr__`` for a package.
 
-    Modules that moved out of the package become attributes of the package.
+    The function imports a module that moved out of the package when a program reads it as an attribute of the package.
 
     Parameters
     ----------
@@ -251,6 +253,7 @@ def unavailable(name, module):
     Parameters
     ----------
     name : str
+        The name of the function.
     module : str
         The ``__name__`` of the module.
 
@@ -338,7 +341,8 @@ def keep_functions(package, names):
 def lend_modules(package, function):
     """Make the modules of a package attributes of a function that has the same name as the package.
 
-    ``import package.module as m`` then finds the modules as attributes of the function.
+    In the parent package, the function replaces the package as an attribute. So ``import package.module as m`` reads
+    the attribute `module` of the function.
 
     Parameters
     ----------
@@ -358,8 +362,8 @@ class ServedModules:
     """A finder and loader of the modules of a package under another name.
 
     Programs and pickles that use the name `theano` need only ``sys.modules["theano"] = theano_ng``. Importing
-    ``theano.tensor`` then returns the module ``theano_ng.tensor``, not a second copy of it. The same holds for the
-    modules of a package that has a row in `MOVED`.
+    ``theano.tensor`` then returns the module ``theano_ng.tensor``, not a second copy of it. Importing a module
+    of a package whose path is a key of `MOVED` returns the module of the current package in the same way.
     """
 
     @staticmethod

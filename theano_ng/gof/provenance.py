@@ -1,8 +1,8 @@
 """A test that determines if a class, function or Op belongs to this package.
 
-Some facts are known only about the package's own code: an Op checks its arguments before it changes anything, or
-rewriting depends on nothing but the graph. The test considers the class itself: a user's subclass of a class of this
-package does not belong to the package.
+Some code relies on facts that are known only for the package's own classes and functions: for example, that an Op
+checks its arguments before it changes anything, or that a rewrite depends on nothing but the graph. The test considers
+the class itself: a user's subclass of a class of this package does not belong to the package.
 """
 
 import functools
@@ -34,8 +34,9 @@ def _is_own_module(name):
 def is_registered_by_package():
     """Return True if code of this package requested the registration that the caller of this function performs.
 
-    Modules with a true global ``REGISTERS_FOR_CALLERS`` contain functions that register what their callers pass. The
-    frames of these functions are skipped. The package's tests do not count as its code.
+    Modules with a true global ``REGISTERS_FOR_CALLERS`` contain functions that register objects for their callers. The
+    search for the code that requested the registration skips the stack frames of these modules. The package's tests do
+    not count as its code.
 
     Returns
     -------

@@ -23,7 +23,7 @@ def memodict(f):
 def make_depends():
     """Return a memoizing function ``depends(pair)``.
 
-    It returns True if the node ``pair[0]`` depends on the node ``pair[1]``, directly or indirectly.
+    The returned function returns True if the node ``pair[0]`` depends on the node ``pair[1]``, directly or indirectly.
     """
 
     @memodict

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
     V = TypeVar("V", bound=Variable | Sequence[Variable])
 
-#: The maximum number of traces of a variable. If many equal nodes are merged, more traces would be too many to read.
+#: The maximum number of traces of a variable. Without this limit, a merge of many equal nodes would collect so many
+#: traces that nobody could read them.
 MAX_TRACES = 16
 
 
@@ -83,13 +84,13 @@ def complete_stack_traces(
     seen = set()
     for old, new in replacements:
         if new.owner is None:
-            continue  # a constant, or a variable of the user
+            continue  # no node computes this variable (an input or a constant), so it needs no traces
         if not has_trace(new):
             traces = stack_traces_of(old)
             if config.check_stack_trace != "off":
                 if traces:
                     continue
-                # The replaced variable has no traces either (for example, after StripPickler), so no trace was lost.
+                # The rule has lost no trace, because the replaced variable has none (for example, after StripPickler).
                 traces = [[("", 0, "%s, which replaces a variable without stack trace" % (reason,), "")]]
             new.tag.trace = traces
         if new.owner in seen or getattr(new.owner, "fgraph", None) is fgraph:

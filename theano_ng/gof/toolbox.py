@@ -78,7 +78,7 @@ class BadOptimization(Exception):
             return
         self.old_graph = old_graph if old_graph is not None else _printed(old_r)
         self.new_graph = new_graph if new_graph is not None else _printed(new_r)
-        # Keep only text: values are large, and the graph changes after the error.
+        # Make the message now, because the graph changes after the error.
         self.full_err = self.str_diagnostic()
 
     def __str__(self) -> str:
@@ -175,7 +175,7 @@ class Feature:
         """
 
     def on_detach(self, function_graph: FunctionGraph) -> None:
-        """Undo the changes that `on_attach` made to the graph. `remove_feature` calls it."""
+        """Undo the changes that `on_attach` made to the graph. `remove_feature` calls this method."""
 
     def on_import(self, function_graph: FunctionGraph, node: Apply, reason: Any) -> None:
         """React to a node that is added to the graph.
@@ -197,7 +197,7 @@ class Feature:
         """
 
     def orderings(self, function_graph: FunctionGraph) -> Mapping[Apply, Sequence[Apply]]:
-        """Return constraints on the order of nodes. `FunctionGraph.toposort` calls it.
+        """Return constraints on the order of nodes. `FunctionGraph.toposort` calls this method.
 
         Returns
         -------
@@ -318,7 +318,7 @@ class Validator(Feature):
         del fgraph.consistent
 
     def validate_(self, fgraph: FunctionGraph) -> None:
-        """Call `validate` of every feature. Errors of the features (InconsistencyError) propagate."""
+        """Call `validate` of every feature. If a feature raises an error (InconsistencyError), the error propagates."""
         start = time.perf_counter()
         try:
             return fgraph.execute_callbacks("validate")
@@ -466,7 +466,7 @@ class ReplaceValidate(History, Validator):
                     )
                 raise ReplacementDidntRemovedError()
         self._nodes_removed.update(remove)
-        if config.scan.debug:  # the callers are mostly rewrites of Scan
+        if config.scan.debug:  # this flag applies here, because mostly rewrites of Scan call the method
             print(
                 "Scan: %s removed %s: %s"
                 % (reason, ", ".join(map(str, remove)), ", ".join("%s -> %s" % pair for pair in replacements))
@@ -522,7 +522,7 @@ class NodeFinder(Bookkeeper):
         try:
             self.d.setdefault(node.op, {})[node] = None
         except TypeError:
-            # `query` refuses an unhashable op as well.
+            # Do not record a node whose Op is unhashable. `query` raises an error for such an Op.
             return
 
     def on_prune(self, fgraph: FunctionGraph, node: Apply, reason: Any) -> None:
@@ -539,7 +539,7 @@ class NodeFinder(Bookkeeper):
         try:
             return list(self.d.get(op, ()))
         except TypeError:
-            raise TypeError("%s in unhashable and cannot be queried by the optimizer" % (op,)) from None
+            raise TypeError("%s is unhashable and cannot be queried by the optimizer" % (op,)) from None
 
 
 class PrintListener(Feature):

@@ -249,7 +249,7 @@ def clone_get_equiv(
     ----------
     inputs, outputs : list of Variable
     copy_inputs : bool
-        If False, the copy begins at the original inputs.
+        If False, the copy uses the original inputs.
     copy_orphans : bool
         If False, the copy uses the original orphans: constants, and other variables without an owner that are not
         inputs.
@@ -332,7 +332,7 @@ def general_toposort(
 
         def compute_deps_cache(node: N) -> Iterable[N] | None:
             if node not in deps_cache:
-                found = deps(node)  # type: ignore[misc]  # not None without compute_deps_cache
+                found = deps(node)  # type: ignore[misc]  # deps is not None if compute_deps_cache is None
                 deps_cache[node] = list(found) if found else found
             return deps_cache[node]
 

@@ -138,7 +138,8 @@ class Unification:
         if self.inplace:
             U = self
         else:
-            # A pool is a set of equal variables. All variables in a pool refer to the same dict, so copy it once.
+            # A pool is a dict whose keys are equal variables. All these variables refer to the same dict, so copy each
+            # dict only once.
             U = Unification(self.inplace)
             copies = {}
             for variable, (best, pool) in self.unif.items():
@@ -168,7 +169,7 @@ def unify_walk(a, b, U):
     Returns
     -------
     Unification or False
-        False if the patterns cannot be equal.
+        The known facts, with those that make the patterns equal. False if the patterns cannot be equal.
     """
     pending = [(a, b)]
     while pending:
@@ -189,7 +190,7 @@ def unify_walk(a, b, U):
             if not _unify_sequences(a, b, pending):
                 return False
         elif isinstance(a, dict) and isinstance(b, dict):
-            # A key that only one dict contains does not matter.
+            # Ignore the keys that only one of the dicts contains.
             pending.extend((a[key], b[key]) for key in reversed(list(a)) if key in b)
         elif type(a) is not type(b) and not isinstance(a, type(b)) and not isinstance(b, type(a)) or a != b:
             return False

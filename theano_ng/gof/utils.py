@@ -44,9 +44,9 @@ _tests_part = os.sep + "tests" + os.sep
 class StackTrace(Sequence):
     """The call stack at the creation of a variable or node, innermost frame last.
 
-    It behaves as a tuple of ``(filename, line number, function name, source line)``. Only code objects and instruction
-    offsets are stored. Line numbers and source lines are determined when an element is read. It is pickled as a plain
-    tuple.
+    The stack behaves as a tuple of ``(filename, line number, function name, source line)``. At first, only code objects
+    and instruction offsets are stored. Line numbers and source lines are determined when an element is first read. The
+    pickle of a stack is a plain tuple.
     """
 
     __slots__ = ("_raw", "_entries")
@@ -100,8 +100,8 @@ def _line_of(code, offset):
     return found
 
 
-# Loops that build graphs produce thousands of stacks with equal frames. Equal frames share one object, which a pickle
-# then contains only once.
+# Loops that build graphs produce thousands of stacks with equal frames. The cache `_levels` lets equal frames share one
+# object, which a pickle then contains only once.
 _MAX_LEVELS = 4096
 _levels = {}  # (id of code, offset) -> (code, frame). The reference to the code object keeps its id valid
 
@@ -128,7 +128,7 @@ def _shared_stack(levels):
 class _Internal(dict):
     """A cache that maps a file name to True if the file belongs to the package's code that builds graphs.
 
-    It is a dict for speed: it is read for every stack frame of each new variable, and nested loops deepen the stack.
+    The cache is a dict for speed: each new variable looks up the innermost frames of its stack.
     """
 
     def __missing__(self, filename):
@@ -376,7 +376,7 @@ def fewer_collections():
     """
     before, relaxed = gc.get_threshold(), (20000, 20, 100)
     if not 0 < before[0] < relaxed[0]:
-        yield  # the collector is disabled, or already runs less often
+        yield  # change nothing: the collector is disabled, or already runs less often
         return
     gc.set_threshold(*relaxed)
     try:
@@ -634,7 +634,7 @@ def hist(coll):
 
 
 def give_variables_names(*args, **kwargs):
-    """Give every variable in the arguments a unique name. The names of unnamed variables begin with a generic name.
+    """Give every variable in the arguments a unique name. The new names of unnamed variables begin with ``var``.
 
     Parameters
     ----------

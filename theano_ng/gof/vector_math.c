@@ -66,7 +66,8 @@ VECTOR(float, 16)
     memcpy(&result, halves, sizeof result); \
     return result;
 
-/* The level of the instruction set, as in _native.processor_level: 4 with AVX-512, 3 with AVX2, otherwise 1. */
+/* The level of the processor's instruction set: 4 with AVX-512, 3 with AVX2, otherwise 1. The Python function
+ * _native.processor_level returns the same number. */
 static int level;
 #ifndef TNG_LEVEL /* tests define lower levels */
 #define TNG_LEVEL tng_x86_64_level()
@@ -94,50 +95,50 @@ static int level;
         FOR_EACH_##ARITY(FILL_UP) LOWEST(V, F##_##OF(ARGUMENTS_##ARITY(full_, ))) \
     }
 /* Define F for vectors of HALF, WIDE and TWICE elements of type T, which have 16, 32 and 64 bytes, and for scalars. */
-#define VERSIONS(F, ARITY, LETTERS, T, HALF, WIDE, TWICE, FILLING)                                               \
-    static void *F##_found; /* for TWICE elements if the level is 4, for WIDE if it is 3, for HALF if it is 1 */ \
-    LENGTH(AVX512, F, ARITY, twice, T##x##TWICE, TWICE)                                                          \
-    LENGTH(AVX2, F, ARITY, wide, T##x##WIDE, WIDE)                                                               \
-    LENGTH(, F, ARITY, half, T##x##HALF, HALF)                                                                   \
-    PART(AVX512, F, ARITY, wide, T##x##WIDE, twice, T##x##TWICE, T, FILLING)                                     \
-    PART(AVX512, F, ARITY, half, T##x##HALF, twice, T##x##TWICE, T, FILLING)                                     \
-    PART(AVX512, F, ARITY, one, T, twice, T##x##TWICE, T, FILLING)                                               \
-    PART(AVX2, F, ARITY, half, T##x##HALF, wide, T##x##WIDE, T, FILLING)                                         \
-    PART(AVX2, F, ARITY, one, T, wide, T##x##WIDE, T, FILLING)                                                   \
-    PART(, F, ARITY, one, T, half, T##x##HALF, T, FILLING)                                                       \
-    EXPORT T tng_##F(PARAMETERS_##ARITY(T))                                                                      \
-    {                                                                                                            \
-        return level == 4   ? F##_one_of_twice(ARGUMENTS_##ARITY(, ))                                            \
-               : level == 3 ? F##_one_of_wide(ARGUMENTS_##ARITY(, ))                                             \
-                            : F##_one_of_half(ARGUMENTS_##ARITY(, ));                                            \
-    }                                                                                                            \
-    EXPORT T##x##HALF _ZGVbN##HALF##LETTERS##_tng_##F(PARAMETERS_##ARITY(T##x##HALF))                            \
-    {                                                                                                            \
-        return level == 4   ? F##_half_of_twice(ARGUMENTS_##ARITY(, ))                                           \
-               : level == 3 ? F##_half_of_wide(ARGUMENTS_##ARITY(, ))                                            \
-                            : F##_half(ARGUMENTS_##ARITY(, ));                                                   \
-    }                                                                                                            \
-    EXPORT AVX T##x##WIDE _ZGVcN##WIDE##LETTERS##_tng_##F(PARAMETERS_##ARITY(T##x##WIDE))                        \
-    {                                                                                                            \
-        typedef T##x##HALF part;                                                                                 \
-        if (level == 4)                                                                                          \
-            return F##_wide_of_twice(ARGUMENTS_##ARITY(, ));                                                     \
-        if (level == 3)                                                                                          \
-            return F##_wide(ARGUMENTS_##ARITY(, ));                                                              \
-        FOR_EACH_##ARITY(SPLIT)                                                                                  \
-            JOINED(T##x##WIDE, F##_half(ARGUMENTS_##ARITY(low_, )), F##_half(ARGUMENTS_##ARITY(high_, )))        \
-    }                                                                                                            \
-    EXPORT AVX2 T##x##WIDE _ZGVdN##WIDE##LETTERS##_tng_##F(PARAMETERS_##ARITY(T##x##WIDE))                       \
-    {                                                                                                            \
-        return level == 4 ? F##_wide_of_twice(ARGUMENTS_##ARITY(, )) : F##_wide(ARGUMENTS_##ARITY(, ));          \
-    }                                                                                                            \
-    EXPORT AVX512 T##x##TWICE _ZGVeN##TWICE##LETTERS##_tng_##F(PARAMETERS_##ARITY(T##x##TWICE))                  \
-    {                                                                                                            \
-        typedef T##x##WIDE part;                                                                                 \
-        if (level == 4)                                                                                          \
-            return F##_twice(ARGUMENTS_##ARITY(, ));                                                             \
-        FOR_EACH_##ARITY(SPLIT)                                                                                  \
-            JOINED(T##x##TWICE, F##_wide(ARGUMENTS_##ARITY(low_, )), F##_wide(ARGUMENTS_##ARITY(high_, )))       \
+#define VERSIONS(F, ARITY, LETTERS, T, HALF, WIDE, TWICE, FILLING)                                         \
+    static void *F##_found; /* function for TWICE elements at level 4, WIDE at level 3, HALF at level 1 */ \
+    LENGTH(AVX512, F, ARITY, twice, T##x##TWICE, TWICE)                                                    \
+    LENGTH(AVX2, F, ARITY, wide, T##x##WIDE, WIDE)                                                         \
+    LENGTH(, F, ARITY, half, T##x##HALF, HALF)                                                             \
+    PART(AVX512, F, ARITY, wide, T##x##WIDE, twice, T##x##TWICE, T, FILLING)                               \
+    PART(AVX512, F, ARITY, half, T##x##HALF, twice, T##x##TWICE, T, FILLING)                               \
+    PART(AVX512, F, ARITY, one, T, twice, T##x##TWICE, T, FILLING)                                         \
+    PART(AVX2, F, ARITY, half, T##x##HALF, wide, T##x##WIDE, T, FILLING)                                   \
+    PART(AVX2, F, ARITY, one, T, wide, T##x##WIDE, T, FILLING)                                             \
+    PART(, F, ARITY, one, T, half, T##x##HALF, T, FILLING)                                                 \
+    EXPORT T tng_##F(PARAMETERS_##ARITY(T))                                                                \
+    {                                                                                                      \
+        return level == 4   ? F##_one_of_twice(ARGUMENTS_##ARITY(, ))                                      \
+               : level == 3 ? F##_one_of_wide(ARGUMENTS_##ARITY(, ))                                       \
+                            : F##_one_of_half(ARGUMENTS_##ARITY(, ));                                      \
+    }                                                                                                      \
+    EXPORT T##x##HALF _ZGVbN##HALF##LETTERS##_tng_##F(PARAMETERS_##ARITY(T##x##HALF))                      \
+    {                                                                                                      \
+        return level == 4   ? F##_half_of_twice(ARGUMENTS_##ARITY(, ))                                     \
+               : level == 3 ? F##_half_of_wide(ARGUMENTS_##ARITY(, ))                                      \
+                            : F##_half(ARGUMENTS_##ARITY(, ));                                             \
+    }                                                                                                      \
+    EXPORT AVX T##x##WIDE _ZGVcN##WIDE##LETTERS##_tng_##F(PARAMETERS_##ARITY(T##x##WIDE))                  \
+    {                                                                                                      \
+        typedef T##x##HALF part;                                                                           \
+        if (level == 4)                                                                                    \
+            return F##_wide_of_twice(ARGUMENTS_##ARITY(, ));                                               \
+        if (level == 3)                                                                                    \
+            return F##_wide(ARGUMENTS_##ARITY(, ));                                                        \
+        FOR_EACH_##ARITY(SPLIT)                                                                            \
+            JOINED(T##x##WIDE, F##_half(ARGUMENTS_##ARITY(low_, )), F##_half(ARGUMENTS_##ARITY(high_, )))  \
+    }                                                                                                      \
+    EXPORT AVX2 T##x##WIDE _ZGVdN##WIDE##LETTERS##_tng_##F(PARAMETERS_##ARITY(T##x##WIDE))                 \
+    {                                                                                                      \
+        return level == 4 ? F##_wide_of_twice(ARGUMENTS_##ARITY(, )) : F##_wide(ARGUMENTS_##ARITY(, ));    \
+    }                                                                                                      \
+    EXPORT AVX512 T##x##TWICE _ZGVeN##TWICE##LETTERS##_tng_##F(PARAMETERS_##ARITY(T##x##TWICE))            \
+    {                                                                                                      \
+        typedef T##x##WIDE part;                                                                           \
+        if (level == 4)                                                                                    \
+            return F##_twice(ARGUMENTS_##ARITY(, ));                                                       \
+        FOR_EACH_##ARITY(SPLIT)                                                                            \
+            JOINED(T##x##TWICE, F##_wide(ARGUMENTS_##ARITY(low_, )), F##_wide(ARGUMENTS_##ARITY(high_, ))) \
     }
 
 #define ONE(name, filling)                         \

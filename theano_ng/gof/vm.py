@@ -3,7 +3,7 @@
 `VM_Linker` makes a `Program` (`gof.program`) and chooses the virtual machine that runs it: the compiled `CVM` or a
 Python machine. `Loop` and `LoopGC` run every node in order. `Stack` runs nodes on demand: it supports lazy nodes,
 subsets of the outputs, callbacks and memory profiles. The class method `of` makes a machine from a program. The
-constructors take the arguments of earlier versions.
+constructors take the arguments of earlier versions. A cell is a list with one element, such as the value of a variable.
 """
 
 import time
@@ -127,7 +127,7 @@ class VM:
         return self
 
     def __call__(self):
-        """Run the program once. It reads its inputs from cells and leaves its results in cells."""
+        """Run the program once. The thunks read the inputs from cells and store the results in cells."""
         raise NotImplementedError("%s must define __call__" % type(self).__name__)
 
     def clear_storage(self):
@@ -340,8 +340,8 @@ class Stack(VM):
             node: [r for other in prerequisites.get(node, ()) for r in other.outputs] for node in self.nodes
         }
         self._always = set(always)
-        # The linker may have put some nodes last (see `inplace_order.overwrite_last`), so request the outputs in the
-        # order of the nodes.
+        # Request the outputs in the order of the nodes that compute them: the linker may have put some nodes last (see
+        # `inplace_order.overwrite_last`).
         self._output_order = sorted(
             range(len(self.outputs)), key=[self.node_idx.get(r.owner, -1) for r in self.outputs].__getitem__
         )
@@ -396,7 +396,7 @@ class Stack(VM):
             if wanted is None or k in wanted:
                 self._compute(self.outputs[k], users_left)
         if self.allow_gc:
-            # Free the values that were kept for nodes that this run did not need.
+            # Free the values that are still stored because some of the nodes that read them did not run.
             for r in self._computed_outputs:
                 if r not in self._kept:
                     self.storage_map[r][0] = None
@@ -475,7 +475,7 @@ class Stack(VM):
         return None
 
     def _free(self, node, users_left):
-        """Free the variables that no other node reads after `node`. Return these variables."""
+        """Free those inputs and outputs of `node` that no later node reads. Return these variables."""
         read = dict.fromkeys(node.inputs)
         for r in read:
             if r in users_left:
@@ -568,7 +568,7 @@ class VM_Linker(link.LocalLinker):
     allow_partial_eval : bool, optional
         Whether a Function that requests a subset of the outputs computes only this subset. If False, it computes all
         outputs and returns the subset. None: True for the compiled machine, and for Stack if other options require
-        Stack. If True, use Stack where a subset requires it.
+        Stack. If True, and `use_cloop` is False, the linker chooses Stack.
     """
 
     def __init__(
@@ -705,8 +705,8 @@ class VM_Linker(link.LocalLinker):
         kind = self.machine_class(lazy)
         prerequisites, first = {}, ()
         if kind not in (Loop, LoopGC):
-            # A Stack that is not lazy computes all inputs of lazy nodes. If the caller wants only some of the outputs,
-            # the compiled machine instead lets lazy nodes request their inputs.
+            # If `lazy` is False, a Stack computes all inputs of lazy nodes. The compiled machine still lets lazy nodes
+            # request their inputs if the caller wants only some of the outputs.
             asked = thunks if lazy or kind is CVM else ()
             prerequisites, first = demanded_variables(self.fgraph, program.nodes, thunks, asked, updated_vars)
         if not lazy:
@@ -740,7 +740,7 @@ class VM_Linker(link.LocalLinker):
             For each node, the cells to empty after it. They are used only if values are freed.
         computed : set of Variable
             The variables that the nodes compute. Before each run, the machine may empty the cells of those computed
-            variables that are in `no_recycling`.
+            variables that are in the attribute `no_recycling` of the linker.
         updated_vars : dict
             Input variable -> output variable.
 
@@ -804,7 +804,7 @@ class VM_Linker(link.LocalLinker):
         return (self.machine(program), *link.program_containers(program), list(program.thunks), list(program.nodes))
 
     def __getstate__(self):
-        # Do not pickle the profile, which belongs to the accepted graph.
+        # Do not pickle the profile, which belongs to the graph that the linker accepted in this process.
         state = self.__dict__.copy()
         state["profile"] = None
         return state

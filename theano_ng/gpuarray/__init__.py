@@ -49,7 +49,7 @@ _find, __dir__, _ = lazy_names(
 
 
 def __getattr__(name):
-    # Two classic names of one variable, whose value changes when the first device is opened.
+    # Two classic names of one variable. Read the variable now: its value changes when the first device is opened.
     if name in ("pygpu_activated", "theano_gpu_is_already_active"):
         return devices.activated
     return _find(name)

@@ -41,7 +41,8 @@ __all__ = [
     "get_iadd",
 ]
 
-# The number of threads that an increment in a fixed order should use. -1 means as many as keep the device busy.
+# The number of threads that a kernel should use to increment elements in a fixed order. -1 means as many threads as
+# keep the device busy.
 _THREADS = -1
 
 
@@ -61,7 +62,7 @@ def _index_variables(given, host, context_name):
 
 
 def _layout(node, first):
-    """Return the packed parameters that describe the index of a node to native code.
+    """Return the parameters that describe the index of a node to native code.
 
     Parameters
     ----------
@@ -219,8 +220,8 @@ class GpuAdvancedIncSubtensor1_dev20(GpuAdvancedIncSubtensor1):
     atomic = True
 
     def make_node(self, x, y, ilist):
-        """Make a node, as `GpuAdvancedIncSubtensor1`. The kernel reads `ilist` as int64. If it has another integer
-        dtype, no conversion is added to the graph.
+        """Make a node, as `GpuAdvancedIncSubtensor1` does. The kernel reads `ilist` as int64. If `ilist` has another
+        integer dtype, no conversion is added to the graph.
 
         Parameters
         ----------

@@ -87,7 +87,7 @@ class GpuAllocEmpty(TwinOp, AllocEmpty):
     def make_node(self, *shape):
         sizes, broadcastable = alloc_validate_shape(on_host(shape))
         output = GpuArrayType(self.dtype, broadcastable, self.context_name)()
-        # Undefined elements may differ between two runs, and may be NaN. Checkers must accept this.
+        # Undefined elements may differ between two runs, and may be NaN. Let DebugMode and NanGuardMode accept this.
         output.tag.values_eq_approx = values_eq_approx_always_true
         output.tag.nan_guard_mode_check = False
         output.type.filter_checks_isfinite = False

@@ -36,11 +36,9 @@ class _GpuReduction(GpuOp, CAReduceDtype):
         return idtype if self.pre_scalar_op is None else dtype_after(self.pre_scalar_op, idtype)
 
     def _prepared(self, x):
-        """Return two values: a copy of this Op with all attributes set for the input x, and the result's broadcast
-        pattern.
-        """
+        """Return a copy of this Op with the axis and dtypes for the input x, and the result's broadcast pattern."""
         dtype = self._computed_dtype(x.type.dtype)
-        # Let the host Op compute and check the axes and the dtypes.
+        # Let the Op for the host compute and check the axes and the dtypes.
         node = self._host(self.axis).make_node(_HostLike(dtype, x.type.broadcastable))
         op = copy(self)
         op.axis = node.op.axis

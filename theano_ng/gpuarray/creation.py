@@ -14,7 +14,7 @@ class _DiagonalMatrix(TwinOp):
     __props__ = ("dtype", "context_name")
     native_unchecked = (1,)
     host_class = None
-    condition = None  # a C expression in row, column and diagonal that is true where the matrix has ones
+    condition = None  # a C expression of row, column and diagonal; it is true for the elements that are 1
 
     def __init__(self, dtype=None, context_name=None):
         self.dtype = config.floatX if dtype is None else dtype

@@ -1,5 +1,5 @@
-"""The devices of a program. Flags or functions open contexts, and let computations and shared variables move to
-devices.
+"""The choice of devices. Flags or the functions of this module open contexts on devices, and switch on the transfer of
+computations and shared variables to these devices.
 """
 
 import re
@@ -142,7 +142,7 @@ def use(device, force=False, default_to_move_computation_to_gpu=True, move_share
         If True, the device must be a CUDA or OpenCL device, and the name None must not be taken. If False, an existing
         context with the name None is used.
     default_to_move_computation_to_gpu : bool
-        If True, modes that rewrite graphs move computations to the device.
+        If True, switch on the rules that move computations to the device, in the modes that rewrite graphs.
     move_shared_to_gpu : bool
         If True, shared variables that are made from arrays are made on the device.
     preallocate : float, optional
@@ -172,7 +172,7 @@ def _move_computations():
 
 
 def _first(constructor):
-    """Let `shared` try this constructor first. Constructors that this package registered earlier are removed."""
+    """Let `shared` try `constructor` first. Remove the constructors that this package registered earlier."""
     for other in (gpuarray_shared_constructor, shared_on_target):
         if other in shared.constructors:
             shared_constructor(other, remove=True)

@@ -191,8 +191,8 @@ def max_inputs_to_GpuElemwise(node_or_outputs):
     Returns
     -------
     int
-        With this number of inputs, the addresses, lengths and strides of all operands fit into the argument space that
-        every device supports.
+        With this number of inputs, the arguments of the kernel (addresses, lengths, strides of all operands) fit into
+        the space for arguments that every device supports.
     """
     outputs = node_or_outputs.outputs if isinstance(node_or_outputs, Apply) else list(node_or_outputs)
     rank = max([v.type.ndim for v in outputs], default=0)
@@ -264,8 +264,8 @@ class GpuDimShuffle(GpuOp, DimShuffle):
 
 
 class _ErfInverse:
-    """A base class of the inverse error functions in kernels. The functions are part of CUDA's library. For other
-    devices, scalar/c_code/erf.h defines them.
+    """A base class of the inverse error functions in kernels. On CUDA devices, kernels call the functions of CUDA's
+    library. On other devices, they call the functions in scalar/c_code/erf.h.
     """
 
     output_types_preference = staticmethod(upgrade_to_float_no_complex)

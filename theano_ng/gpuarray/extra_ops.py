@@ -9,8 +9,8 @@ from theano_ng.tensor.reductions.cumulative import CumOp
 
 __all__ = ["GpuCumOp", "GpuCumsumOp"]
 
-# The number of lines (1-d slices along the axis) from which on each thread processes one line. -1 means as many lines
-# as there are threads that keep the device busy.
+# If the array has at least this number of lines (1-d slices along the axis), each thread processes one line. -1 stands
+# for the number of threads that keep the device busy.
 _THREADS = -1
 
 
@@ -73,7 +73,7 @@ class GpuCumOp(TwinOp):
 
 
 class GpuCumsumOp(Op):
-    """A class whose call ``GpuCumsumOp(axis)`` makes a `GpuCumOp` with mode 'add'."""
+    """An alias: ``GpuCumsumOp(axis)`` returns a `GpuCumOp` with mode 'add'."""
 
     __props__ = ("axis",)
 

@@ -1,4 +1,7 @@
-"""A stub. Its flags are False, because Fourier transforms cannot be computed on GPUs. Other imports raise an error."""
+"""A stub whose flags are False, because Fourier transforms cannot be computed on GPUs.
+
+Only the names in `__all__` can be imported from this module.
+"""
 
 from theano_ng.moved import only_probes
 

@@ -18,7 +18,7 @@ class GpuJoin(TwinOp, Join):
     Raises
     ------
     TypeError
-        If the arrays differ in ndim, are 0-d, or the axis is not an integer.
+        If the arrays differ in ndim or are 0-d, or if the axis is not an integer.
     ValueError
         If no array is given. At run time, if the lengths of the other axes differ.
     """

@@ -1,7 +1,7 @@
 """Base classes of Ops that define kernels in classic C code.
 
-`GpuKernelBase` writes the C code that builds the kernels of a node when its thunk is made, and functions that call
-them. `CGpuKernelBase` reads C code and kernels from files.
+`GpuKernelBase` writes C code that builds the kernels of a node when the node's thunk is made, and C functions that call
+the kernels. `CGpuKernelBase` reads C code and kernels from files.
 
 The Ops of this package define kernels in another way (`GpuOp`, `DeviceKernel`), so that all kernels of a function are
 built together.
@@ -204,11 +204,11 @@ def _c_string(text):
 
 
 class GpuKernelBase:
-    """A base class of Ops that define kernels. It is a mixin, which stands before `Op` in the list of base classes.
+    """A base class of Ops that define kernels. It is a mixin: list it before `Op` among the base classes.
 
-    A subclass defines `gpu_kernels`, and calls the kernels in its `c_code`. The params contain the context. By default
-    it is the context of the first output on a device, or else of the first input on a device. A subclass may redefine
-    `params_type` and `get_params`.
+    A subclass defines `gpu_kernels`, and calls the kernels in its `c_code`. The params contain the context. By default,
+    this is the context of the first output that is on a device. If no output is on a device, it is the context of the
+    first input that is on a device. A subclass may redefine `params_type` and `get_params`.
     """
 
     params_type = gpu_context_type
@@ -333,7 +333,8 @@ class GpuKernelBase:
     def kernel_version(self, node):
         """Return the version of the C code that this class writes, for `c_code_cache_version_apply` of subclasses.
 
-        It does not depend on the context: kernels are built on the device where they run.
+        The version does not depend on the context, because the kernels are built at run time for the device that runs
+        them.
 
         Parameters
         ----------
@@ -347,7 +348,7 @@ class GpuKernelBase:
 
 
 def _of_super(parent, method, *args):
-    """Return the result of a method of the next class, as a list. The list is empty if there is no such method."""
+    """Call a method of `parent` (a ``super()``). Return the result as a list, which is empty without such a method."""
     try:
         answer = getattr(parent, method)(*args)
     except (AttributeError, MethodNotDefined):
@@ -494,7 +495,7 @@ class CGpuKernelBase(COp, GpuKernelBase):
         )
 
     def _type_macros(self, node):
-        """Return definitions of the device types of the node's variables, for the kernels."""
+        """Return the macros of device types and sizes (such as ``DTYPE_INPUT_0``), for the source of the kernels."""
         define = []
         for kind, variables in (("INPUT", node.inputs), ("OUTPUT", node.outputs)):
             for i, variable in enumerate(variables):

@@ -164,7 +164,7 @@ def inline_reduce_min(N, buf, pos, count):
 
 
 def _element(x, stride_x, load_x, b, stride_b, load_b, i):
-    """Return an expression for element `i` of a row, with its bias."""
+    """Return a C expression for element `i` of the row `x`, plus element `i` of the row `b` if `b` is not empty."""
     text = "%s(%s[(%s) * (%s)])" % (load_x, x, i, stride_x)
     return "(%s + %s(%s[(%s) * (%s)]))" % (text, load_b, b, i, stride_b) if b else text
 
@@ -264,7 +264,7 @@ def inline_softmax(N, buf, buf2, threadPos, threadCount, dtype="float32"):
     Returns
     -------
     str
-        The code uses ``__i`` as the variable of its loops.
+        The code uses ``__i`` as the variable of its loops, so the arguments must not use this name.
     """
     ctype = dtype_to_ctype(work_dtype(dtype))
     loop = "for (int __i = %s; __i < %s; __i += %s)" % (threadPos, N, threadCount)
@@ -329,7 +329,7 @@ def inline_softmax_fixed_shared(
     Returns
     -------
     str
-        The code uses ``tx`` as the variable of its loop.
+        The code uses ``tx`` as the variable of its loop, so the arguments must not use this name.
     """
     row = (x, stride_x, load_x)
     bias = (b, stride_b, load_b)
@@ -362,8 +362,10 @@ def inline_softmax_fixed_shared(
 
 
 def kernel_samples():
-    """Return samples: reductions of ``n`` elements of x, called ``reduce_sum`` ..., the softmax of x, and the softmax
-    of every second element of x plus b.
+    """Return samples of the kernel source code, which tests compile; see `kernels.samples`.
+
+    The samples are reductions of ``n`` elements of `x`, the softmax of `x`, and the softmax of the sum of `b` and every
+    second element of `x`.
     """
     row = ["GLOBAL_MEM const ga_float *x", "GLOBAL_MEM ga_float *z", "ga_uint n"]
     local = ["LOCAL_MEM ga_float buf[64]", "LOCAL_MEM ga_float buf2[64]"]

@@ -9,8 +9,8 @@ from theano_ng.tensor.reductions.extremes import MaxAndArgmax
 
 __all__ = ["GpuMaxAndArgmax"]
 
-# The number of maxima from which on each thread finds one maximum. -1 means as many maxima as there are threads that
-# keep the device busy.
+# If a node computes at least this number of maxima, each thread finds one maximum. If it computes fewer maxima of long
+# lines, a group of threads finds each maximum. -1 means the number of threads that keeps the device busy.
 _THREADS = -1
 
 
@@ -52,7 +52,7 @@ class GpuMaxAndArgmax(TwinOp):
         return node
 
     def get_params(self, node):
-        """Return the reduced axes of the node's input, without negative axes."""
+        """Return the axes over which the node reduces: `axis`, or all axes of the input if `axis` is None."""
         return tuple(range(node.inputs[0].ndim)) if self.axis is None else self.axis
 
     def native_code(self, node):

@@ -48,13 +48,15 @@ def infer_context_name(*vars):
     Returns
     -------
     hashable
-        The context of the first variable that is on a device or comes from a device. A context in ``tag.context_name``
-        has precedence. If there is no such variable, the result is None, the name of the default context.
+        The context of the first variable that has one. A device variable has the context of its type. A host variable
+        has the context in its ``tag.context_name``. Without this tag, it has the context of the device variable from
+        which a transfer copied it, or the context of the input if a node with one input computes it. If no variable has
+        a context, the result is None, the name of the default context.
 
     Raises
     ------
     ValueError
-        If no variable determines a context, and no context has the name None.
+        If no variable has a context, and no context with the name None exists.
     """
     todo = list(reversed(vars))
     seen = set()

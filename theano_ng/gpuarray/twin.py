@@ -8,12 +8,14 @@ from theano_ng.tensor.type import TensorType
 
 
 def on_host(variables):
-    """Return host variables with the same values. If a variable is a transfer to a device, return its host variable."""
+    """Return a list of host variables with the same values; see `host_variable`."""
     return [host_variable(v) for v in variables]
 
 
 def host_variable(v):
-    """Return a host variable with the same value. Return other objects, such as None or a number, unchanged."""
+    """Return a host variable with the value of the device variable `v`. If a transfer copied `v` from the host, return
+    the input of the transfer. Return other objects, such as None or a number, unchanged.
+    """
     if not isinstance(getattr(v, "type", None), GpuArrayType):
         return v
     return v.owner.inputs[0] if came_from_host(v) else host_from_gpu(v)
@@ -27,8 +29,8 @@ def came_from_host(v):
 class TwinOp(GpuOp):
     """A mixin that derives shapes, derivatives and connection patterns from the equivalent Op for the host, `host_op`.
 
-    Derivatives are expressions on the host between transfers. Rules move them to the device, as they move all
-    expressions.
+    Derivatives are host expressions. Transfers copy their inputs from the device and their results back. The rules that
+    move all graphs to the device also move these expressions.
     """
 
     _f16_ok = True

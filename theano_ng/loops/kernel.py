@@ -130,11 +130,12 @@ class _ElementLoops:
             const = "const " if k < self.nin else ""
             name = "tng_acc" if summed and k == self.nin else _POINTER % k
             lines.append("    %s%s *%s = (%s%s *)tng_ptr[%d];" % (const, ctype, name, const, ctype, k))
-        # The flags have the dtype of the divisors, so that SIMD vectors of both have the same number of elements.
+        # The variables that record zero divisors have the dtype of the divisors, so that SIMD vectors of both have the
+        # same number of elements.
         zeros = [dtype for dtype in discrete_dtypes if _ZEROS % dtype in self.body]
         lines += ["    %s %s = 0;" % (c_type(dtype), _ZEROS % dtype) for dtype in zeros]
-        # Copy the value, because an output may share memory with the operand, and the compiler would read the memory
-        # again.
+        # Copy the values of HOISTED operands into local variables. An output may share memory with such an operand, so
+        # without the copy the compiler would read the operand again in each iteration.
         hoisted, alternates = self._accessed(Access.HOISTED), self._accessed(Access.MAYBE_BROADCAST)
         lines += ["    " + self._hoist(k) for k in hoisted]
         separate = self.program.fold is not None and self.program.fold.separate
@@ -176,7 +177,9 @@ class _ElementLoops:
         ]
 
     def _either_loop(self, hoisted: list[int], alternates: list[int], result: _Result | None = None) -> list[str]:
-        """Return the lines of two loops. At run time, the strides of the operands in `alternates` select one of them."""
+        """Return the lines of the loop. If there are operands in `alternates`, return two loops: at run time, the
+        stride of the first of these operands selects one of the loops.
+        """
         if not alternates:
             return self._loops({*hoisted}, " " * 4, result)
         return [
@@ -224,7 +227,7 @@ class _ElementLoops:
         ]
 
     def _divisor_check(self, k: int, hoisted: bool, indent: str) -> str:
-        """Return C code that checks the divisor `k`. If it contains a zero, the kernel records this and returns."""
+        """Return C code that checks the divisor `k`. If the divisor contains a zero, the code records this and ends."""
         bits = 8 * np.dtype(self.operands[k].dtype).itemsize
         if hoisted:
             # The empty asm hides the test from the compiler: gcc 12 generates slower code if it knows that no divisor

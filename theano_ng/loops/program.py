@@ -65,7 +65,7 @@ class Literal(NamedTuple):
     ----------
     dtype : str
     data : bytes
-        The bytes of the value. They distinguish signed zeros and NaNs.
+        The bytes of the value. Unlike values, bytes distinguish 0.0 from -0.0, and equal NaNs compare equal.
     """
 
     dtype: str

@@ -89,13 +89,13 @@ def scalar_source(
         libraries=tuple(libraries),
     )
     needs_python = FAIL in body or any("Py" in code and re.search(_PYTHON_API, code) for code in (body, support))
-    # Kernels are compiled without the include paths of Python and NumPy.
+    # Kernels are compiled without the include paths of Python and NumPy, so they cannot use code with these headers.
     needs_python = needs_python or any("numpy/" in h or "Python.h" in h for h in headers)
     return ScalarSource(body, environment, needs_python)
 
 
 def joined_environment(environment: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """Return the environment of C code that combines two pieces of code with these environments."""
+    """Return the `ScalarSource.environment` of code that consists of two pieces with the given environments."""
     joined: dict[str, Any] = {"language": "c" if environment["language"] == other["language"] == "c" else "c++"}
     joined["support"] = environment["support"]
     if other["support"] not in joined["support"]:

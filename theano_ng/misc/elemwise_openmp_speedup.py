@@ -15,7 +15,7 @@ import sys
 
 
 def runScript(N):
-    """Time both operations in processes with and without OpenMP.
+    """Time the cheap and the costly operation, in a process with OpenMP and in a process without OpenMP.
 
     Parameters
     ----------

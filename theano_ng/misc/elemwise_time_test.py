@@ -1,4 +1,4 @@
-"""Time elementwise operations with and without OpenMP; `elemwise_openmp_speedup` runs this program in its processes."""
+"""Time elementwise operations with the current flags; `elemwise_openmp_speedup` compares runs of this program."""
 
 import argparse
 import sys

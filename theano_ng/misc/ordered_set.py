@@ -12,12 +12,12 @@ S = TypeVar("S")
 
 
 def check_deterministic(iterable: Iterable[Any] | None) -> None:
-    """Check that the order of an iterable is the same in all processes.
+    """Check that an iterable is not a set, because the order of a set may differ between processes.
 
     Raises
     ------
     TypeError
-        If it is a set or frozenset.
+        If the iterable is a set or frozenset.
     """
     if iterable is not None and isinstance(iterable, (set, frozenset)):
         raise TypeError(
@@ -63,8 +63,8 @@ class OrderedSet(MutableSet[T]):
 
     @classmethod
     def _from_iterable(cls, it: Iterable[S]) -> OrderedSet[S]:
-        # The operators of MutableSet call this method with generators. It does not check that their order is
-        # deterministic.
+        # The operators of MutableSet call this method with generators. Unlike `__init__`, this method does not check
+        # that the order of the elements is deterministic.
         made: Any = cls()
         made._items = dict.fromkeys(it)
         return made

@@ -5,7 +5,7 @@ import subprocess
 
 
 def subprocess_Popen(command, **params):
-    """Start a program. On Windows, the shell runs the program without a console window, so that scripts are found.
+    """Start a program. On Windows, the shell runs it, so that scripts are found, and no console window opens.
 
     Parameters
     ----------

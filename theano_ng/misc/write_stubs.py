@@ -31,7 +31,7 @@ HOMES = {
     "TensorVariable": "theano_ng.tensor.var",
 }
 
-# Modules with names that only the package itself or old programs use.
+# Stubs omit names that these modules define, because only the package itself or old programs use them.
 TOOLS = ("theano_ng.compat", "theano_ng.lazy", "theano_ng.moved", "theano_ng.tensor.star_names")
 
 HEAD = "# Written by theano_ng/misc/write_stubs.py, which lists what this module has when it runs.\n"
@@ -42,8 +42,8 @@ LENGTH = 120
 def stubs() -> dict[str, str]:
     """Return the text of each stub by its path.
 
-    The names of a package depend on the modules that have been imported. The process must not have imported more than
-    this module.
+    The names of a package depend on the modules that have been imported. Therefore call this function before the
+    process imports other modules of theano_ng.
     """
     modules = [importlib.import_module(name) for name in MODULES]
     names = {module: _public(module) for module in modules}
@@ -69,7 +69,7 @@ def _homes() -> dict[str, list[str]]:
     for module in sorted(sys.modules):
         path = getattr(sys.modules[module], "__file__", None) or ""
         if getattr(sys.modules[module], "__name__", None) != module:
-            continue  # the classic name of a module
+            continue  # an alias of a module in ``sys.modules``, under the name that Theano used
         if module.startswith("theano_ng") and path.startswith(ROOT) and path.endswith(".py"):
             with open(path, encoding="utf-8") as file:
                 for name in _defined(ast.parse(file.read()).body):
@@ -130,7 +130,7 @@ def _home(module: ModuleType, name: str, value: Any, homes: dict[str, list[str]]
     if found:
         preferred = getattr(value, "__module__", None)
         return preferred if preferred in found else found[0]
-    for other in MODULES:  # for names that no statement of their module defines
+    for other in MODULES:  # some modules define names only at run time, not by statements
         if sys.modules[other].__dict__.get(name) is value and not hasattr(sys.modules[other], "__path__"):
             return other
     return None

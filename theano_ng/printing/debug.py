@@ -91,7 +91,7 @@ class _Tree:
             return ""
         described = []
         for client in clients:
-            identifier = self.id_text(client).strip()  # outputs of the graph share one identifier, which is not printed
+            identifier = self.id_text(client).strip()  # also takes one identifier for "output", which is not printed
             described.append(("output" if client == "output" else identifier, position.get(client, "")))
         return " clients:[%s]" % ", ".join(map(str, described))
 
@@ -109,7 +109,7 @@ class _Tree:
                 tail += " -> %s" % arrow
             self.file.write(writable("%s%s%s%s%s\n" % (prefix, text, self.id_text(r), type_text, tail)))
             return
-        identifier = self.id_text(node)  # the node's identifier comes before those of its clients
+        identifier = self.id_text(node)  # get it here, before the clients of the node get identifiers
         index = ".%d" % node.outputs.index(r) if len(node.outputs) > 1 else ""
         destroy = (
             "d=%s" % (node.op.destroy_map,) if self.print_destroy_map and getattr(node.op, "destroy_map", None) else ""

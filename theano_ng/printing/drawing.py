@@ -84,7 +84,7 @@ def var_label(var, precision=3):
                 lines = np.array2string(value, precision=precision, threshold=8, edgeitems=2).split("\n")
                 return lines[0] + (" ..." if len(lines) > 1 else "")
         except (TypeError, ValueError):
-            pass  # the value of a user's type, which NumPy cannot convert
+            pass  # NumPy cannot convert the value, whose Type a user has written
         return str(var.data)[:40]
     return type_to_str(var.type)
 
@@ -304,7 +304,7 @@ class Reader:
             try:
                 value = np.asarray(v.data)
                 text = np.array2string(value, threshold=20, edgeitems=3) if value.dtype != object else repr(v.data)
-            except Exception as failure:  # the value of a user's type, which has no text
+            except Exception as failure:  # for example, `__repr__` of a user's class failed
                 text = "a value that cannot be printed (%s)" % type(failure).__name__
             return shortened(text, 400)
         if v in graph.updates:

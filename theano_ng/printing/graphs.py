@@ -121,7 +121,7 @@ def inner_graph(op, formulas=False):
     return None
 
 
-# A FunctionMaker with a profile, in place of a function: `contents` reads only these two attributes.
+# A stand-in for a compiled function. `contents` reads only these two attributes of a function.
 _OfMaker = namedtuple("_OfMaker", "maker profile")
 
 

@@ -36,7 +36,7 @@ def _dot():
 
 
 def _is_leaf(thing):
-    """Return True if a thing is a variable that no node computes. It has no graph to show."""
+    """Return True if `thing` is a variable that no node computes. Such a variable has no graph to show."""
     return isinstance(thing, Variable) and thing.owner is None
 
 

@@ -1,4 +1,6 @@
-"""Pictures of large graphs on one screen: a box represents all Ops that one function of the user's program created."""
+"""Pictures of large graphs on one screen. Most boxes represent the Ops that one function or line of the user's program
+created.
+"""
 
 import heapq
 import os
@@ -9,7 +11,7 @@ from theano_ng.printing.graphs import is_shared, short_label, shortened, user_fr
 
 #: Maximum numbers of boxes. They are tried in this order until the picture is small enough.
 BUDGETS = (40, 32, 25, 20, 16, 12, 8)
-#: The maximum number of ranks, and the maximum number of boxes in a rank, that are readable on a screen.
+#: The maximum number of ranks (rows of boxes), and the maximum number of boxes in a rank, that fit on a screen.
 MAX_RANKS, MAX_ABREAST = 12, 6
 #: A line of the program that created more Ops than this is always drawn as one box: a loop or several calls created its
 #: Ops, so they are similar.
@@ -30,7 +32,7 @@ class Group:
     label : str
     parent : Group or None
     children : dict
-        The groups of the functions that a function called, and the groups of its own lines. Empty for a line.
+        Key -> the group of a function that this function called, or of a line of this function. Empty for a line.
     nodes : list of Apply
         The nodes that a line created itself. Empty for a function.
     size : int
@@ -154,8 +156,8 @@ class Overview:
         places = {}
         for i, node in enumerate(self.graph.nodes):
             places.setdefault(self.unit_of[node], []).append(i)
-        # Groups may depend on each other in a cycle. Then units have no topological order. Therefore sort them by the
-        # mean position of their nodes in the order of execution.
+        # Groups may depend on each other in a cycle, so units may have no topological order. Therefore sort the units
+        # by the mean position of their nodes in the order of execution.
         self.units = sorted(places, key=lambda unit: (sum(places[unit]) / len(places[unit]), places[unit][0]))
         self.arrows = {}
         for node in self.graph.nodes:

@@ -173,7 +173,7 @@ class _Picture:
                 if x in self.names:
                     self.edge(self.names[x], apply_name, label, style)
                 else:
-                    # In compact form, an intermediate variable without a name is an edge between the two Ops.
+                    # A compact picture draws `x` as an edge from the Op that computes it to the Op that reads it.
                     self.edge(self.names[x.owner], apply_name, (label + " " + str(x.type)).strip(), style)
             for index, y in enumerate(node.outputs):
                 label = str(index) if len(node.outputs) > 1 else ""
@@ -359,7 +359,7 @@ def pydotprint(
 
 
 def _render(graph, action):
-    """Call graphviz, and convert its errors to RuntimeErrors.
+    """Call `action`, which runs graphviz, and convert its errors to RuntimeErrors.
 
     If graphviz cannot be run, the message names the packages to install.
     """

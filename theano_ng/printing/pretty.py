@@ -1,9 +1,9 @@
 """The functions `pp` and `pprint`: an expression as one line of mathematics.
 
-The printer of a variable is chosen by the Op that computes it, or by a condition. The method ``process(output,
-pstate)`` of a printer returns text. The printers of this module also have a method ``parts(output, pstate)``. It
-returns a list of texts and of variables that remain to be printed. Thus the printers do not recurse, and the depth of
-expressions is not limited.
+`PPrinter` selects the printer of a variable by the Op that computes the variable, or by a condition on the variable.
+The method ``process(output, pstate)`` of a printer returns text. The printers of this module also have a method
+``parts(output, pstate)``, which returns a list of texts and of variables that remain to be printed. Thus the printers
+do not recurse, and the depth of expressions is not limited.
 """
 
 from copy import copy
@@ -47,7 +47,9 @@ class PrinterState(scratchpad):
     Parameters
     ----------
     props : scratchpad or dict, optional
+        The names and values of the attributes.
     **more_props
+        More attributes. They override the attributes in `props`.
     """
 
     def __init__(self, props=None, **more_props):
@@ -73,16 +75,16 @@ class _Printer:
 
 
 class OperatorPrinter(_Printer):
-    """A printer that writes an operator between the inputs, or before a single input, and adds parentheses.
+    """A printer that writes an operator between the inputs, or before a single input, in parentheses.
 
     Parameters
     ----------
     operator : str
     precedence : int
-        The value of ``pstate.precedence`` for the printers of the operands.
+        The value of ``pstate.precedence`` that the printers of the operands get.
     assoc : {'left', 'right', 'either', 'none'}
-        The side on which the precedence of the operand is not increased. The printers of other operands get a slightly
-        higher precedence.
+        The side whose outermost operand is printed with exactly `precedence`. The printers of the other operands get a
+        slightly higher value. With 'either', all operands get `precedence`. With 'none', all get the higher value.
     """
 
     def __init__(self, operator, precedence, assoc="left"):
@@ -159,14 +161,14 @@ class IgnorePrinter(_Printer):
 
 
 class LeafPrinter(_Printer):
-    """A printer that shows the name of a variable. If it has no name, it shows the type or value."""
+    """A printer that shows the name of a variable. For a variable without a name, it shows the type or the value."""
 
     def parts(self, output, pstate):
         return [greek[output.name] if output.name in greek else output.__repr__(firstPass=False)]
 
 
 class DefaultPrinter(_Printer):
-    """A printer that shows a variable as a call of its Op, without the index of the output."""
+    """A printer that shows a variable as a call of its Op. It does not show which output of the Op the variable is."""
 
     def parts(self, output, pstate):
         node = output.owner
@@ -196,7 +198,7 @@ default_printer = DefaultPrinter()
 
 
 class PPrinter:
-    """The pretty printer. It chooses a printer for each variable. Later assignments override earlier assignments.
+    """The pretty printer. It selects a printer for each variable. A later call of `assign` overrides earlier calls.
 
     Examples
     --------
@@ -209,8 +211,8 @@ class PPrinter:
 
     def __init__(self):
         self.printers = []
-        # Op -> (rank of the assignment, printer). The table finds an assignment for a single Op without a search. Most
-        # assignments are of this kind.
+        # Op -> (rank of the assignment, printer). Most assignments are for a single Op. This dict gives their printers
+        # without a search of the list `printers`.
         self._for_op = {}
 
     def assign(self, condition, printer):
@@ -235,7 +237,7 @@ class PPrinter:
                 by_op = self._for_op.get(node.op)
             except TypeError:  # the Op cannot be hashed
                 by_op = None
-        # The list begins with the latest assignment.
+        # `printers` begins with the latest assignment, which has the highest rank.
         rank = len(self.printers)
         for condition, printer in self.printers:
             rank -= 1
@@ -410,7 +412,7 @@ _printers_of_scalar_ops = _scalar_printers()
 
 
 class _ScalarPrinter(_Printer):
-    """A printer that selects the printer of the scalar Op."""
+    """A printer of scalar and elementwise Ops. It delegates to the printer for the class of the scalar Op."""
 
     def __init__(self, printers):
         self.printers = printers
@@ -427,7 +429,7 @@ class _ScalarPrinter(_Printer):
         printer = self.printers.get(type(scalar_op).__name__)
         if printer is None:
             plain = type(scalar_op).__name__
-            # The scalar Ops of in-place versions have no name, only a class: Exp is printed as exp.
+            # The scalar Op of an in-place Op has no name, so its text is the name of its class. Print Exp as exp.
             printer = FunctionPrinter(plain.lower() if str(scalar_op) == plain else str(scalar_op))
         return printer.parts(output, pstate)
 

@@ -14,7 +14,7 @@ def _print_fn(op, xin):
 
 
 class Print(Op):
-    """An identity that prints its input when it runs.
+    """An identity Op that prints the value of its input each time it is executed.
 
     Parameters
     ----------

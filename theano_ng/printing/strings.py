@@ -1,4 +1,4 @@
-"""Texts that describe variables, for messages and for the comparison of runs."""
+"""Texts that describe variables. Messages contain such texts, and programs compare the texts of several runs."""
 
 import numpy as np
 
@@ -78,11 +78,12 @@ def min_informative_str(obj, indent_level=0, _prev_obs=None, _tag_generator=None
 
 
 def var_descriptor(obj, _prev_obs=None, _tag_generator=None):
-    """Return one line that describes the whole computation of a variable. It is the same in every run.
+    """Return one line that describes the whole computation of a variable. The line is the same in every run.
 
     Parameters
     ----------
-    obj : Variable, Apply's input, or any object
+    obj : object
+        The variable. Other objects are accepted, too.
     _prev_obs, _tag_generator
         See `min_informative_str`.
 
@@ -128,11 +129,11 @@ def var_descriptor(obj, _prev_obs=None, _tag_generator=None):
 
 
 class _LiteralText(str):
-    """A piece of text on the stack of `var_descriptor`, not an object to be described."""
+    """Finished text on the stack of `var_descriptor`. The other items of the stack are objects to be described."""
 
 
 def position_independent_str(obj):
-    """Return a text for a variable that does not depend on its memory address.
+    """Return a text that describes the type of a variable. The text does not depend on the address of the variable.
 
     Raises
     ------
@@ -145,7 +146,7 @@ def position_independent_str(obj):
 
 
 def hex_digest(x):
-    """Return a text that is almost always unique for an array: the digest of its bytes, its strides and its shape.
+    """Return a text that identifies an array: the MD5 digest of its bytes, its strides and its shape.
 
     Parameters
     ----------

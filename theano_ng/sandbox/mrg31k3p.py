@@ -24,8 +24,8 @@ MULT2 = 21069
 NORM = 2.0**-31
 """The factor that maps an integer from 1 to 2^31 - 1 to a float64 number in (0, 1)."""
 
-# The factor for float32 is the largest float32 number below 2^-31. In float32, the largest integer is rounded to 2^31,
-# and the product of 2^31 with the factor must be less than 1.
+# The factor for float32 is the largest float32 number below 2^-31. The largest random integer, 2^31 - 1, is rounded to
+# 2^31 in float32, and the product of 2^31 with the factor must be less than 1.
 NORM_FLOAT32 = np.float32(4.6566126e-10)
 # The factor for float16 is the largest float16 number below 2^-15, so that its product with 2^15 is less than 1. The
 # products are integers below 2^24 divided by 2^24. Therefore they are exact in float32.

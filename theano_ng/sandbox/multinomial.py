@@ -181,7 +181,7 @@ class ChoiceFromUniform(MultinomialFromUniform):
             if not self.replace:
                 hit = found >= 0
                 left[rows[hit], found[hit]] = 0
-                # cumsum adds one element after the other, like `_categories`. np.sum would add in another order.
+                # Use cumsum, as `_categories` does. np.sum would add in another order, and so round differently.
                 with np.errstate(divide="ignore", invalid="ignore"):
                     left[hit] /= np.cumsum(left[hit], axis=1)[:, -1:]
         outs[0][0] = chosen.astype(node.outputs[0].dtype, copy=False)

@@ -303,7 +303,10 @@ def _check_size(size):
 
 
 def _shape(ndim, size):
-    """Return the result of `infer_ndim_bcast` for a size. The shape is a constant if all lengths are known."""
+    """Return what `infer_ndim_bcast` returns for a size: ndim, shape and broadcast pattern.
+
+    The shape is a constant if `size` contains only numbers.
+    """
     ndim, shape, bcast = infer_ndim_bcast(ndim, size)
     if isinstance(size, (tuple, list)) and not any(isinstance(length, Variable) for length in size):
         shape = as_tensor_variable(np.array(size, "int64"))
@@ -463,7 +466,7 @@ class MRG_RandomStreams:
         return sample
 
     def updates(self):
-        """Return pairs of states and next states, for the parameter ``updates`` of `theano.function`."""
+        """Return a list of pairs (states, next states), for the parameter ``updates`` of `theano.function`."""
         return list(self.state_updates)
 
     def uniform(self, size, low=0.0, high=1.0, ndim=None, dtype=None, nstreams=None, **kwargs):
@@ -663,7 +666,8 @@ class MRG_RandomStreams:
         compiler fused these products with sums.
 
         A number that is drawn again for a truncated sample keeps its angle and gets another radius. Therefore the
-        standard deviation of the sample is 1.3 % greater than for a normal distribution that is cut at 2.
+        standard deviation of the sample is 1.3 % greater than for a normal distribution that is cut at two standard
+        deviations.
         """
         size = _check_size(size)
         avg, std = undefined_grad(as_tensor_variable(avg)), undefined_grad(as_tensor_variable(std))
@@ -702,7 +706,7 @@ class MRG_RandomStreams:
         far = [bitwise_or(lt(half, -2.0), gt(half, 2.0)) for half in halves]
         places = [where.nonzero()[0] for where in far]
         counts = [place.shape[0] for place in places]
-        # The new radius must be less than 2. It is if the uniform number exceeds exp(-2).
+        # The new radius is sqrt(-2 log u). It is less than 2 if the uniform number u exceeds exp(-2).
         u = self.uniform(
             size=(counts[0] + counts[1],), low=np.exp(-2.0), high=1.0, ndim=1, dtype=dtype, nstreams=nstreams, **kwargs
         )
@@ -716,7 +720,7 @@ class MRG_RandomStreams:
 
         For the parameters, see :meth:`normal`. `avg` and `std` are the mean and standard deviation of the result.
         """
-        # The divisor is the standard deviation of a standard normal distribution that is cut at 2.
+        # The divisor is the standard deviation of a standard normal distribution that is cut at -2 and 2.
         std = as_tensor_variable(std) / np.float64(0.87962566103423978)
         return self.normal(
             size=size, avg=avg, std=std, truncate=True, ndim=ndim, dtype=dtype, nstreams=nstreams, **kwargs

@@ -171,7 +171,7 @@ class Erfcinv(_UnarySpecial):
 
     def impl(self, x):
         value = super().impl(x)
-        # SciPy treats the smallest positive number as 0, because half of it underflows.
+        # For the smallest positive number, SciPy returns infinity as for 0, because half of the number underflows.
         return value.dtype.type(27.213293210812948815) if float(x) == 5e-324 else value
 
     def derivatives(self, inputs, output):
@@ -237,7 +237,8 @@ class Chi2SF(_BinarySpecial):
     output_types_preference = staticmethod(upgrade_to_float64)
 
     def impl(self, x, k):
-        # Do not call scipy.stats.chi2.sf, because importing scipy.stats takes long. It calls the same SciPy function.
+        # Call scipy.special.chdtrc directly. scipy.stats.chi2.sf calls this function, too, but importing scipy.stats
+        # takes long.
         if not k > 0 or x != x:
             return float("nan")
         return 1.0 if x <= 0 else super().impl(np.float64(k), np.float64(x))  # float64 is the dtype of the output
@@ -246,7 +247,7 @@ class Chi2SF(_BinarySpecial):
         x, k = inputs
         half = _number(0.5, output)
         a = ops.mul(k, half)
-        # d Q(a, t) / d t = -t**(a - 1) exp(-t) / gamma(a), t = x / 2
+        # chi2sf(x, k) is Q(k/2, x/2), where Q is `gammaincc`. d Q(a, t) / d t = -t**(a - 1) exp(-t) / gamma(a).
         t = ops.mul(x, half)
         density = ops.exp(
             ops.sub(ops.mul(ops.sub(a, constant(1, dtype="int8")), ops.log(t)), ops.add(t, ops.gammaln(a)))
@@ -301,7 +302,7 @@ class GammaU(_IncompleteGamma):
 
     def impl(self, k, x):
         if 0 < float(k) < 1e-300 and x > 0:
-            k = np.float64(1e-300)  # gamma(k) may overflow. The value is E1(x) for all these k.
+            k = np.float64(1e-300)  # gamma(k) could overflow. For all k up to 1e-300, the result is E1(x).
         with np.errstate(all="ignore"):
             # Compute in float64: a factor may be out of the range of float32 even if the product is not.
             return super().impl(np.float64(k), np.float64(x)) * _special("gamma")(np.float64(k))

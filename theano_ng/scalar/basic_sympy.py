@@ -18,7 +18,7 @@ def include_line(line):
 
 
 def sympy_dtype(expr):
-    """Return the C-like type, 'int' or 'float', of the value of a SymPy expression."""
+    """Return the kind of number that a SymPy expression yields: 'int' or 'float'."""
     return "int" if expr.is_integer else "float"
 
 
@@ -85,7 +85,8 @@ class SymPyCCode(ScalarOp):
         return "%s = %s(%s);" % (output, self.name, ", ".join(input_names))
 
     def c_code_cache_version(self):
-        # The support code contains the C source of the expression, and the cache key includes the support code.
+        # The version can be constant: the cache key includes the support code, which contains the source of the
+        # expression.
         return (1,)
 
 

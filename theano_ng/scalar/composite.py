@@ -1,8 +1,10 @@
 """Composite: a scalar op that computes a graph of scalar ops.
 
-A Composite stores its ops as a flat program. Values are numbered slots: first the inputs, then constants and results in
-the order of their use. Comparison, C code, evaluation and pickling use the program. The classic attributes ``fgraph``,
-``inputs`` and ``outputs`` contain a graph of variables, which is built from the program when it is first read.
+A Composite stores its ops as a flat program. Each value has a slot number. The inputs have the first numbers. Constants
+and results follow in the order of their use. Comparison, C code, evaluation and pickling use the program.
+
+The classic attributes ``fgraph``, ``inputs`` and ``outputs`` contain a graph of variables. This graph is built from the
+program when one of the attributes is first read.
 """
 
 import re

@@ -22,11 +22,10 @@ _DTYPES = ("float32", "float64")
 
 
 class _Contracted(ScalarOp):
-    """The op ``x * y + z`` for three floats of one dtype.
+    """The base class of the ops that compute ``x * y + z``, with various signs, for three floats of one dtype.
 
-    The result is rounded once if the processor has an instruction for the op.
-
-    The Python function `impl` rounds twice. Only programs for generated code contain this op.
+    In C, the result is rounded once if the processor has an instruction for the op. The Python function `impl` rounds
+    twice. Only programs for which code is generated contain these ops.
     """
 
     nin = 3
@@ -133,7 +132,7 @@ class _Pairs:
         )
 
     def _is(self, slot, *kinds):
-        """Return True if a slot is the result of an op of the given classes, which works on floats of one dtype."""
+        """Return True if an op of the given classes computes a slot, and the op works on floats of one dtype."""
         instruction = self.maker.get(slot)
         if instruction is None or type(instruction.op) not in kinds:
             return False
@@ -145,7 +144,7 @@ class _Pairs:
         return self.uses[slot] == 1 and (self._is(slot, Sqr) or self._is(slot, Mul) and len(self.maker[slot].args) > 1)
 
     def _can_be_taken(self, slot, subtracted=False):
-        """Return True if a sum can be combined with a term: with a product, or with the negative of a product.
+        """Return True if a slot holds a product, or the negative of a product, that can be combined with a sum.
 
         If the product is subtracted, it needs a factor that can be negated.
         """
@@ -154,7 +153,8 @@ class _Pairs:
         if not self._is_product(product) or negative and self.uses[slot] != 1:
             return False
         args = self.maker[product].args
-        # If there are three or more factors, the product of all but the last can be negated, because it is not a sum.
+        # If there are three or more factors, the product of all factors but the last is one factor. This factor can be
+        # negated, because it is not a combined sum.
         return negative == subtracted or len(args) > 2 or not self.sums.issuperset(args)
 
     def _chosen(self, instruction):

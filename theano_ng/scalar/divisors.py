@@ -113,7 +113,7 @@ def divisions(op, dtypes, out, known=None, names=None):
         if isinstance(inner, RealDivision):
             if is_discrete(computed) and known.get(args[1]) not in _NOT_ZERO:
                 found.append(Division(k, args[1], inner.operation))
-        elif len(outs) == 1 and computed == types[outs[0]]:  # A value that is truncated to fewer bits may be zero.
+        elif len(outs) == 1 and computed == types[outs[0]]:  # Otherwise, truncation to fewer bits may yield zero.
             known[outs[0]] = _result(inner, [known.get(a) for a in args], [names.get(a, a) for a in args])
     return found, [known.get(o) for o in outputs]
 

@@ -491,7 +491,10 @@ class UnaryScalarOp(ScalarOp):
     amd_float64 = None
 
     def c_code_contiguous(self, node, name, inputs, outputs, sub):
-        """Return C code that calls the AMD LibM array function of the class, if ``config.lib.amdlibm`` is set."""
+        """Return C code that calls the AMD LibM array function of the class.
+
+        Raise MethodNotDefined if ``config.lib.amdlibm`` is not set, or if the types of the input and output differ.
+        """
         (x,), (z,) = inputs, outputs
         if not config.lib.amdlibm or node.inputs[0].type != node.outputs[0].type:
             raise MethodNotDefined("c_code_contiguous", type(self), self.__class__.__name__)
@@ -507,7 +510,7 @@ class UnaryScalarOp(ScalarOp):
         """ % {"x": x, "z": z, "dtype": dtype, "call": call}
 
     def c_code_contiguous_raw(self, dtype, n, i, o):
-        """Return a C call of the library function for `n` elements of the C type `dtype`, from `i` to `o`."""
+        """Return a C call of the library function that reads `n` elements of type `dtype` from `i` and writes `o`."""
         if not config.lib.amdlibm:
             raise MethodNotDefined("c_code_contiguous_raw", type(self), self.__class__.__name__)
         if dtype.startswith("npy_"):

@@ -496,7 +496,7 @@ class Maximum(_Extremum):
 class MaximumFromNothing(Maximum):
     """The maximum of floats, for reductions that may have no elements.
 
-    The result of such a reduction is minus infinity.
+    The maximum of no elements is minus infinity.
     """
 
     identity = -float("inf")

@@ -20,7 +20,7 @@ class LogicalComparison(BinaryScalarOp):
         super().__init__(*args, **kwargs)
 
     def output_types(self, *input_dtypes):
-        """Return bool. For an in-place version, return the output types that it prescribes."""
+        """Return bool, or for an in-place version, the types that its `output_types_preference` returns."""
         if "output_types_preference" in self.__dict__:
             return self.output_types_preference(*input_dtypes[0])
         return [bool_]
@@ -58,7 +58,7 @@ def _comparison(operator, args, dtypes):
 def compare_complex(operator, x, y):
     """Return a C expression that compares two complex numbers in NumPy's order.
 
-    The comparison is false if the part that decides it is NaN.
+    The comparison is false if a real or imaginary part is NaN.
     """
     if operator in (">", ">="):
         operator, x, y = _MIRRORED[operator], y, x
@@ -90,7 +90,7 @@ class FixedLogicalComparison(UnaryScalarOp):
         super().__init__(*args, **kwargs)
 
     def output_types(self, *input_dtypes):
-        """Return bool. For an in-place version, return the output types that it prescribes."""
+        """Return bool, or for an in-place version, the types that its `output_types_preference` returns."""
         if "output_types_preference" in self.__dict__:
             return self.output_types_preference(*input_dtypes[0])
         return [bool_]

@@ -238,7 +238,7 @@ class Cast(UnaryScalarOp):
         return (type(self), None, (self.o_type.dtype,))
 
     def clone_float32(self):
-        """Return the cast that replaces this cast in a graph in which float32 replaces float16."""
+        """Return the cast to float32 if `self` is a cast to float16. Otherwise, return `self`."""
         return ops.convert_to_float32 if self.o_type == ops.float16 else self
 
     def make_new_inplace(self, output_types_preference=None, name=None):
@@ -260,7 +260,7 @@ class Cast(UnaryScalarOp):
             if dtype == "float16":
                 return "%s = %s;" % (outputs[0], inputs[0])
             if dtype != "float32":
-                # A conversion through float32 would be rounded twice.
+                # Convert from float64: a conversion through float32 would round twice.
                 return "%s = tng_double_to_half(%s);" % (outputs[0], c_cast(inputs[0], dtype, "float64"))
         return super().c_code(node, name, inputs, outputs, sub)
 

@@ -1,4 +1,4 @@
-"""Arithmetic on one number: sign, modulus, reciprocal, square."""
+"""Arithmetic on one number: absolute value, sign, negation, reciprocal, square."""
 
 import numpy as np
 

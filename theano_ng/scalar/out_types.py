@@ -110,7 +110,7 @@ def real_out(type):
     return (type,)
 
 
-# A dict from a discrete dtype to the float dtype in which such an input is computed: float32 for up to 16 bits, else
+# A dict from a discrete dtype to the float dtype to which an op converts such an input: float32 for up to 16 bits, else
 # float64.
 _FLOAT_FOR = {
     "bool": "float32",

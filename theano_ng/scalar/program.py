@@ -1,6 +1,7 @@
 """Flat programs of scalar ops: the representation of a Composite.
 
-Values are numbered slots: first the inputs, then constants and results in the order of their use.
+Each value of a program has a slot number. The inputs have the first numbers. Constants and results follow in the order
+of their use.
 """
 
 from collections import namedtuple

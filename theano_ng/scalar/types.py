@@ -146,6 +146,7 @@ class Scalar(Type):
         Raises
         ------
         TypeError
+            If `data` is not one number, or if `strict` or `allow_downcast` forbids the conversion.
         """
         scalar_class = DTYPE_SPECS[self.dtype][0]
         if type(data) is scalar_class:
@@ -495,7 +496,10 @@ def as_scalar(x, name=None):
 
     Raises
     ------
-    TypeError, ValueError
+    TypeError
+        If `x` is not one number.
+    ValueError
+        If `x` is an Apply with several outputs.
     """
     if isinstance(x, Variable):
         if isinstance(x.type, Scalar):

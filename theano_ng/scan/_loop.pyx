@@ -54,7 +54,7 @@ cdef struct Helper:
     int64_t n_ins
     int64_t n_outs
     PyObject **ins          # borrowed references
-    PyObject **outs         # owned references: the function may replace the arrays
+    PyObject **outs         # owned references, because the function may replace the arrays
     PyObject **own          # the arrays that are in `outs` before the call; borrowed references
     const int64_t *params
 
@@ -85,7 +85,7 @@ cdef struct Sink:
     PyObject *cell          # cell of the inner output; borrowed
     PyObject *view          # view of the row, lent to the step; owned
     bint lends              # whether a step may compute into the row
-    int nearest             # the step computes into the row only if the buffer has more rows than this
+    int nearest             # number of rows back to the earliest tap; only a buffer with more rows lends its row
 
 
 cdef class LoopThunk(CThunk):
@@ -95,22 +95,22 @@ cdef class LoopThunk(CThunk):
     ----------
     op : Scan
     linker : Linker
-        Linker of the inner graph; its programs run on machines in C.
+        The linker of the inner graph. It makes programs that the virtual machine in C executes.
     inputs, outputs : list of cells
-        Cells of the node.
+        The cells of the node.
     tables : list
-        The `row_table` of the types of sequences, states and results.
+        For each sequence, state and result, the name of the row table of its type, or None for NumPy arrays.
     kernel : LoopKernel, optional
-        A kernel that does all steps at once, if it accepts the arrays.
+        A kernel that executes all steps at once, if it accepts the arrays.
     loaded : LoadedKernel, optional
-        The loaded kernel. Without it, the kernel is compiled after many steps.
+        The same kernel after loading. If it is not given, the kernel is compiled after many steps.
     profile : ScanProfileStats, optional
-        Records the times of the steps and of their nodes.
+        The profile that records the times of the steps and of their nodes.
     """
     cdef object op, linker, profile
     cdef CLazyLinker machine
     cdef Arena arena
-    cdef list kept              # owners of the cells that pointers refer to
+    cdef list kept              # lists that keep alive the cells to which the pointers below refer
     cdef int n_seqs, n_states, n_results, n_shared, n_others, n_taps, n_sinks, n_mit_mot
     cdef bint as_while
     cdef PyObject **in_cells    # cells of the node
@@ -120,24 +120,24 @@ cdef class LoopThunk(CThunk):
     cdef Sink *sinks
     cdef PyObject **shared_ins  # cells of the step
     cdef PyObject **shared_outs
-    cdef bint *made             # whether the new value of a shared variable is a separate array
-    cdef PyObject **passed      # new values of shared variables on their way to `shared_ins`; owned
+    cdef bint *made             # whether the new value of a shared variable shares no memory with other values
+    cdef PyObject **passed      # new values of shared variables, until `pass_on` puts them into `shared_ins`; owned
     cdef PyObject **others
     cdef PyObject *until
     cdef int n_temporaries
-    cdef PyObject **temporaries     # cells of variables that the step computes; emptied at the end
+    cdef PyObject **temporaries     # cells of variables that the step computes; emptied after each call
     cdef kernel_fn kernel           # NULL if there is none
     cdef int n_operands             # number of operands of the kernel
     cdef char **base
     cdef int64_t *place
     cdef char *numbers
     cdef int *type_numbers
-    cdef object pending             # a kernel that is not compiled yet
+    cdef object pending             # the kernel until it is compiled, else None
     cdef long long left_to_machine  # number of steps until `pending` is compiled
     cdef object layout              # layout of a kernel with arrays, else None
     cdef int n_lengths, n_helpers
-    cdef int64_t *size              # the lengths; -1 if not known yet
-    cdef int64_t *size_of_memory    # the lengths for which the arrays were allocated
+    cdef int64_t *size              # lengths of dimensions in this call; -1 if not known yet
+    cdef int64_t *size_of_memory    # the lengths for which `memory` was allocated
     cdef int **dims                 # for each operand, the index in `size` of each dimension; -1: length 1
     cdef int *ranks
     cdef char ***pointers           # addresses of the data pointers of the arrays
@@ -171,8 +171,8 @@ cdef class LoopThunk(CThunk):
         for i in range(self.n_states):
             read = op.tap_array[i]
             for tap in op.output_taps(i):
-                # A step must not compute into a row that it may read afterwards. Such rows are a row of a mit_mot that
-                # the step also reads, and the oldest row of a full ring buffer.
+                # A step must not compute into a row that it may read afterwards. In a mit_mot buffer, this is a row
+                # that the step also reads. In a ring buffer without a spare row, it is the row of the earliest tap.
                 sinks.append((self.n_seqs + i, tap, i >= self.n_mit_mot or tap not in read, -min(read) if i >= self.n_mit_mot else 0))
         for i in range(self.n_results):
             sinks.append((self.n_seqs + self.n_states + i, 0, True, 0))
@@ -263,7 +263,7 @@ cdef class LoopThunk(CThunk):
         return 0
 
     cdef int set_fold(self, Helper *helper, fold) except -1:
-        """Let a helper call a fold of native/reductions/reduce.c. The parameter is the accumulator's initial value."""
+        """Make a helper call a fold of native/reductions/reduce.c. `params` holds the accumulator's initial value."""
         address, lowest = fold_of(fold.operation, fold.element_type, fold.accumulator_type)
         cdef int64_t *start = <int64_t *>allocate(&self.arena, 2, sizeof(int64_t))
         cdef bytes first = fold.identity or lowest
@@ -420,7 +420,7 @@ cdef class LoopThunk(CThunk):
         return True
 
     cdef int place_operand(self, int k, Rows *rows, int offset) noexcept:
-        """Set the position of an operand's rows."""
+        """Tell the kernel where the rows of an operand are: set `base` and `place`."""
         self.base[k] = rows.at.data
         self.place[3 * k], self.place[3 * k + 1] = rows.at.stride, rows.at.length
         self.place[3 * k + 2] = (rows.lead + offset) % rows.at.length if rows.at.length else 0
@@ -467,10 +467,10 @@ cdef class LoopThunk(CThunk):
         return True
 
     cdef bint knows_lengths(self) except -1:
-        """Return True if all lengths are known, and if native functions take the same code path for them in the kernel
-        and in the machine.
+        """Return True if all lengths are known and positive, and if native functions take the same code path for these
+        lengths in the kernel and in the machine.
 
-        In this case, also allocate the arrays.
+        In this case, also allocate the arrays of the kernel.
         """
         cdef int k, j
         cdef bint same = self.memory is not None
@@ -487,7 +487,7 @@ cdef class LoopThunk(CThunk):
         for k in range(len(self.memory)):
             self.pointers[k] = &(<Fields *><PyObject *>self.memory[k]).data
         for k in range(self.n_helpers):
-            helper = self.layout.helpers[k]     # a FoldHelper has no input and output arrays
+            helper = self.layout.helpers[k]     # only a NativeHelper has arrays; for others, the loops do nothing
             for j in range(self.helpers[k].n_ins):
                 self.helpers[k].ins[j] = <PyObject *>self.memory[helper.inputs[j]]
             for j in range(self.helpers[k].n_outs):
@@ -554,7 +554,7 @@ cdef class LoopThunk(CThunk):
     # -- a step
 
     cdef int lay_out(self, long long t) except -1:
-        """Move the views to the rows of a step."""
+        """Put views or copies of the rows that step `t` reads into its cells, and lend it rows for its results."""
         cdef Rows *rows
         cdef Tap *tap
         cdef Sink *sink
@@ -651,7 +651,7 @@ cdef class LoopThunk(CThunk):
                 result = loop.in_order(<object>rows.array, rows.lead + done)
             put(self.out_cells[i], <PyObject *>result)
         for i in range(self.n_shared):
-            # Without steps, the value is the node's input, which must be copied.
+            # If the loop executed no step, `shared_ins` holds the node's input, which must be copied.
             result = <object>peek(self.shared_ins[i]) if done else loop.copy_shared(<object>peek(self.shared_ins[i]))
             put(self.out_cells[self.n_states + self.n_results + i], <PyObject *>result)
         return 0
@@ -708,7 +708,7 @@ cdef int set_rows(Rows *rows, PyObject *value) except -1:
 
 
 cdef inline char *row_at(Rows *rows, long long number) noexcept:
-    """Return the address of a row. Row `number` counts from the row of step 0, modulo the number of rows."""
+    """Return the address of a row. `number` counts from the row of step 0, and wraps around at the buffer's end."""
     cdef Py_ssize_t place = rows.lead + number
     if place >= rows.at.length:
         place %= rows.at.length

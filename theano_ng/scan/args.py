@@ -6,7 +6,7 @@ from theano_ng.scan.groups import Groups
 
 __all__ = ["scan_args"]
 
-# For each group, the lists that have one item per member of the group.
+# For each group, the names of the lists in `scan_args` that have one item for each member of the group.
 PARTS = {
     "seqs": ("outer_in_seqs", "inner_in_seqs"),
     "mit_mot": (

@@ -1,7 +1,7 @@
 """Kernels of loops whose steps contain reductions, matrix products, broadcasting or indexing. One C function contains
 the loop over the steps.
 
-Scalars are C variables. Arrays have memory that all steps use. The function calls the kernels of `Elemwise` for
+Scalars are C variables. All steps use the same memory for arrays. The function calls the kernels of `Elemwise` for
 elementwise operations on arrays, and native functions of the package for reductions and products. The calls are made
 through pointers. Therefore the results have the same bits as without the C function, and there is little to compile. If
 the function cannot continue (an index out of bounds, an integer division by zero, an error in a native function), it

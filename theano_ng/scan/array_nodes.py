@@ -38,7 +38,7 @@ class NodeSource(ArraySource):
     """A writer of the source code of nodes. It has one method for each kind of node."""
 
     def add_node(self, node):
-        """Write a node. Reject Ops of users, because they may differ from the classes from which they are derived."""
+        """Write the code of a node. Reject Op classes of other packages: they may differ from their base classes."""
         if not is_from_package(type(node.op)):
             raise Unsupported
         for v in (*node.inputs, *node.outputs):
@@ -344,7 +344,7 @@ class NodeSource(ArraySource):
         lengths = [i for i in dims if i is not None]
         whole = any(s is not None and self.is_full(s, dims) for s in sources)
         if whole and code.params.get("folds") != ONE_SUM:
-            if "folds" in code.params:  # native/reductions/reduce_elemwise.h reduces larger arrays in another order
+            if "folds" in code.params:  # reduce_elemwise.h reduces larger arrays in another order: bail out
                 limits = ["%s > %d / (int64_t)sizeof(%s)" % (self.product(lengths), _BLOCK_BYTES, ctype(between))]
                 limits += ["tng_d%d > %d" % (i, _COLUMNS) for i in lengths]
                 self.setup.append("if (%s) %s" % (" || ".join(limits), BAIL_OUT))
@@ -403,8 +403,9 @@ class NodeSource(ArraySource):
             raise Unsupported
         self.equate_all(x[-1:], y[:1])
         if len(x) + len(y) == 2:
-            # native/linalg/blas.c would allocate arrays in each call. `row_by_vector` writes C code for its operations.
-            # Integers and mixed dtypes are rejected: native/linalg/numpy_functions.c computes their product.
+            # For two vectors, native/linalg/blas.c allocates arrays in each call. `row_by_vector` writes code for the
+            # same operations without these allocations. Integers and mixed dtypes are rejected, because
+            # native/linalg/numpy_functions.c computes their product.
             dtypes = {v.type.dtype for v in node.inputs}
             if len(dtypes) > 1 or not dtypes.issubset(BLAS_DTYPES):
                 raise Unsupported

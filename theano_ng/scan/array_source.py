@@ -39,7 +39,7 @@ class ArrayMemory(NamedTuple):
     ----------
     dtype : str
     dims : tuple of int
-        Index of the length of each dimension, in memory order. -1 means length 1.
+        Index of the length of each dimension, in memory order. Dimensions of length 1 are left out.
     order : tuple
         The order of the dimensions in the array, as the pattern of a DimShuffle.
     value : ndarray or None
@@ -53,7 +53,7 @@ class ArrayMemory(NamedTuple):
 
 
 class NativeHelper(NamedTuple):
-    """A native function, and the indices of its array arguments."""
+    """A native function, and the indices of its input and output arrays in `Layout.arrays`."""
 
     code: NativeCode
     inputs: tuple
@@ -67,7 +67,7 @@ class FoldHelper(NamedTuple):
     ----------
     operation, element_type, accumulator_type : int
     identity : bytes
-        The initial value of the accumulator. It is empty for extremes.
+        The initial value of the accumulator. It is empty for maxima and minima.
     """
 
     operation: int
@@ -100,9 +100,10 @@ class Layout(NamedTuple):
     dims : tuple of tuple of int
         For each operand, the index of the length of each dimension of a row. -1 means length 1.
     lengths : tuple of int
-        The known lengths. -1 means that the length is unknown.
+        The lengths, as far as they are known before the loop runs. -1 stands for an unknown length.
     several : bool
-        Whether an array has several dimensions. Then native functions take another code path if a length is 1.
+        Whether an array has several dimensions. If so, `LoopThunk` does not use the kernel for lengths of 1, because
+        native functions take another code path for them.
     arrays : tuple of ArrayMemory
     helpers : tuple of NativeHelper, BoxHelper, FoldHelper and KernelHelper
     """
@@ -288,7 +289,7 @@ class ArraySource(StepWriter):
         return name
 
     def variable(self, v):
-        """Return the C name of a scalar whose address can be taken."""
+        """Return the C name of a scalar, for code that takes its address. Reject scalars that are C expressions."""
         name = self.number(v)
         if name.startswith("("):
             raise Unsupported
@@ -325,7 +326,7 @@ class ArraySource(StepWriter):
         return loops
 
     def element_address(self, source, loops):
-        """Return the address of the elements that the innermost loop reads or writes."""
+        """Return a C expression: the address of the first element that the innermost loop reads or writes."""
         terms, members = [], []
         for d, lengths in reversed(loops):
             if source.dims[d] is None:

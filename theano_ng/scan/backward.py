@@ -1,16 +1,17 @@
 """The loop that computes the gradient of a loop: it runs over the same steps from the last to the first.
 
 The gradient of a state has two parts. The first part comes from the outer graph, row by row, and is a sequence of the
-backward loop. The second part is added by the steps that read the state. For each tap, the backward loop has a state.
-A row of this state is read after as many steps as the tap reaches back, so the loop keeps only this number of rows. If
-only the last row has a gradient from the outer graph, this gradient is the initial state, and no sequence is needed.
-The gradient of a mit_mot state is a mit_mot state of the backward loop, with the rows in reversed order.
+backward loop. The steps that read the state add the second part. For each tap of the state, the backward loop has a
+state for this part. The backward loop reads a row of its state after as many steps as the tap reaches back, so it keeps
+only this number of rows. If only the last row has a gradient from the outer graph, this gradient is the initial state
+of the backward loop, and no sequence is needed. The gradient of a mit_mot state is a mit_mot state of the backward
+loop, with the rows in reversed order.
 
-Values that the outer graph has are not computed again: states and results are sequences of the backward loop. Some
-values are not kept, and a step cannot recompute them: rows of mit_mot that were overwritten later, and values that
-depend on random states. A second node of the loop returns these values. Rewriting merges it with the first node.
-Products of states, and functions of such products, are recorded in the same way if computing them takes longer than
-keeping them.
+The backward loop does not recompute values that the outer graph has: the states and results of the original loop are
+its sequences. Some values are not in the outer graph, and a step cannot recompute them: rows of mit_mot that were
+overwritten later, and values that depend on random states. A second node of the original loop returns these values.
+Rewriting merges the second node with the first node. Products of states, and functions of such products, are recorded
+in the same way if computing them takes longer than keeping them.
 """
 
 from collections import namedtuple
@@ -104,7 +105,7 @@ class Backward:
         return self._recorded(op.inner_until(op.outputs))[0].shape[0]
 
     def _recorded(self, variables):
-        """Return the values of variables of the step in all steps. They are outputs of another node of the loop.
+        """Return the values of variables of the step in all steps. The values are outputs of another node of the loop.
 
         Parameters
         ----------
@@ -180,8 +181,8 @@ class Backward:
         ]
         found = grad(
             cost=None,
-            # Use view_op, because `grad` treats a known gradient as the whole gradient of its variable. But an output
-            # that is an input, or on which other outputs depend, gets additional terms.
+            # Use view_op, because `grad` treats a known gradient as the whole gradient of its variable. But if an
+            # output is also an input, or if other outputs depend on it, its gradient has additional terms.
             known_grads={view_op(op.outputs[o]): g for o, g in self.known.items()},
             wrt=[op.inputs[i] for i in wrt],
             disconnected_inputs="ignore",
@@ -196,7 +197,7 @@ class Backward:
         }
 
     def _find_nulls(self):
-        """Find the inner inputs whose gradients do not exist. `nulls` maps their indices to variables of NullType.
+        """Find the inner inputs whose gradients do not exist. `nulls` maps the input indices to NullType variables.
 
         Variables of the group `shared` have no gradient, because their values during the loop are not kept.
         """
@@ -246,7 +247,7 @@ class Backward:
                 if tap < last:
                     self._add_rows(op.inputs[i], state, buffer, tap)
                 else:
-                    missing.add(op.inputs[i])  # a later step overwrites the row
+                    missing.add(op.inputs[i])  # a later step overwrites the row: its value may have to be recorded
             for o, tap in zip(state.inner_outputs, state.writes):
                 if tap == last and op.outputs[o].owner is not None:
                     self._add_rows(op.outputs[o], state, buffer, tap)
@@ -557,8 +558,9 @@ class Backward:
         return self.n_steps + (state.lead + state.latest)
 
     def _all_rows(self, v):
-        """Return the values of a variable of the step in all steps, in order of time. If the gradient is truncated, the
-        latest value comes first.
+        """Return the values of a variable of the step in all steps, in order of time.
+
+        If the gradient is truncated, return only the values of the last `n_back` steps, the latest value first.
         """
         if v in self.kept_of:
             return self.kept_of[v] if self.truncated else self.kept_of[v][::-1]
@@ -613,7 +615,8 @@ class Backward:
         carries = sorted((c for c in self.carries if c.state is state), key=lambda c: -c.reach)
         whole = self.whole[state]
         if not self.truncated and whole is None and state.lead == 1 == len(carries) and is_filled_by(buffer, 1):
-            # The buffer has one initial row. Its other rows are uninitialized, so their gradients have no meaning.
+            # Return the whole result, without an extra copy: only the initial row of the buffer was set, so the
+            # gradients of its other rows are not used.
             return fitting(carries[0].result[::-1], buffer.type)
         # The last step of the backward loop computed the gradient of the row before step 0. The step before it computed
         # the gradient of the preceding row, and so on.
@@ -657,8 +660,9 @@ class _Carry:
     reach : int
         Number of steps that the tap reaches back.
     inner_input : int
+        The index of the inner input that the tap provides.
     variable : Variable
-        The variable for this part in a step.
+        The variable for this part in a step of the backward loop.
     seed : Variable or None
         The value before the first step of the backward loop. None means zeros.
     result : Variable

@@ -110,7 +110,7 @@ def scan(
     ValueError
         If the arguments and the results of `fn` do not fit together.
     TypeError
-        If the dtype or the number of dimensions of a state differs from the output.
+        If the dtype or the number of dimensions of a state differs from that of the output.
     MissingInputError
         If `strict` is True and a shared variable is not given.
 
@@ -331,7 +331,7 @@ class _State:
         if self.taps == [-1]:
             rows = unbroadcast(shape_padleft(self.initial), 0)
         else:
-            # A single row would be broadcast to all initial rows.
+            # Check the number of rows, because `set_subtensor` would broadcast a single row to all initial rows.
             enough = AssertShape("The initial state %s has too few rows: its taps are %s" % (self.initial, self.taps))
             rows = enough(self.initial, lengths.pop(0) >= self.lead)[: self.lead]
         return set_subtensor(AllocEmpty(rows.dtype)(n_steps + self.lead, *lengths)[: self.lead], rows)

@@ -121,7 +121,7 @@ def forced_replace(out, x, y):
 
 
 def traverse(out, x, x_copy, d, visited=None):
-    """Record in a dict that `x_copy` replaces `x`, if a variable depends on `x`.
+    """Record in the dict `d` that `x_copy` replaces `x`, if the variable `out` depends on `x`.
 
     Parameters
     ----------
@@ -220,7 +220,7 @@ def scan_can_remove_outs(op, out_idxs):
     Returns
     -------
     tuple (list of int, list of int)
-        The members of `out_idxs` that the steps of other outputs read, and the members that can be removed.
+        The members of `out_idxs` that a step reads to compute other outputs, and the members that can be removed.
     """
     mappings = op.var_mappings
     reads = {i: {op.inputs[k] for k in mappings["inner_inp_from_outer_out"][i]} for i in out_idxs}
@@ -271,7 +271,7 @@ def compress_outs(op, not_required, inputs):
     info["tap_array"] = [taps for i, taps in enumerate(op.tap_array) if i not in gone]
     info["mit_mot_out_slices"] = [taps for i, taps in enumerate(op.mit_mot_out_slices) if i not in gone]
     info["n_mit_mot_outs"] = sum(map(len, info["mit_mot_out_slices"]))
-    # The in-place rule decides again which inputs are overwritten.
+    # The indices in the old `destroy_map` are not valid any more. The in-place rule makes a new one.
     info["destroy_map"] = OrderedDict()
     return (
         [v for k, v in enumerate(op.inputs) if k not in ins],

@@ -169,9 +169,9 @@ class Derivatives:
     def infer_shape(self, node, shapes):
         """Return the shapes of the outer outputs.
 
-        The output of a mit_mot state has the shape of its buffer. The outputs of other states lack the rows of the
-        buffer that no step reaches. If a length depends on a condition or on computed values, it is known only at run
-        time. Such a length is taken from the output itself.
+        The output of a mit_mot state has the shape of its buffer. The output of another state is shorter than its
+        buffer if the loop has too few steps to write all rows. If a length depends on a condition or on computed
+        values, it is known only at run time. Such a length is taken from the output itself.
         """
         steps = cast(node.inputs[0], "int64")
         lengths = Lengths()
@@ -235,8 +235,8 @@ class Derivatives:
             "states": points[1 + self.n_seqs : 1 + self.n_seqs + self.n_states],
             "others": self.outer_non_seqs(points),
         }
-        # Find the inner inputs with a direction: their outer input has a direction, or they are states that depend on
-        # it.
+        # Find the inner inputs with a direction. Either their outer input has a direction, or they are states that
+        # depend on an input with a direction.
         first = len(self.inputs) - self.n_others
         given = {i for i, p in enumerate(by_group["seqs"]) if p is not None}
         given.update(i for i, p in enumerate(by_group["others"], first) if p is not None)

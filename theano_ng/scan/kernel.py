@@ -20,8 +20,8 @@ from theano_ng.tensor.type import TensorType
 
 __all__ = ["LoopKernel", "StepWriter", "advance_rows", "declare_rows", "is_number", "loop_kernel", "separated"]
 
-# The number of elements that one node computes before the next node starts. The results of a block stay in the L1
-# cache.
+# The number of elements in a block. The loop of one node computes a block of results before the loop of the next node
+# starts, so that the block stays in the L1 cache.
 _BLOCK = 256
 
 # TNG_SEPARATE keeps gcc from merging two nodes. gcc would otherwise replace the negative of a fused multiply-add by one
@@ -48,7 +48,8 @@ class LoopKernel(NamedTuple):
     Operands are the inner inputs, then the inner outputs that are written to rows. ``base[k]`` is the address of the
     first row of operand k. ``place[3 * k]`` is the distance between rows in bytes, or 0 for an operand that is the same
     in all steps. ``place[3 * k + 1]`` is the number of rows. ``place[3 * k + 2]`` is the index of the row of step 0.
-    ``length`` is the length of a row. ``place[-1]`` is the address of the interpreter's program.
+    ``length`` is the length of a row. ``place[-1]`` is the address of the kernel's program if an interpreter executes
+    the program instead of compiled code.
 
     Attributes
     ----------
@@ -340,8 +341,8 @@ def declare_rows(moving):
 
 
 def separated(part):
-    """Return statements that keep compilers from contracting the sums of a node with other nodes
-    (`scalar.contraction`).
+    """Return statements that keep compilers from merging the multiply-adds of a node with operations of other nodes;
+    see `scalar.contraction`.
     """
     floats = [name for name, ctype in part.results.items() if ctype in ("npy_float32", "npy_float64")]
     return ["TNG_SEPARATE(%s);" % name for name in floats if "TNG_MUL_ADD" in part.text]

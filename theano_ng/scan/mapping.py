@@ -1,6 +1,6 @@
-"""The function `map_variables`, which copies graphs and replaces variables by a function.
+"""The function `map_variables`, which copies graphs. A given function chooses the replacements of variables.
 
-It also replaces variables in the graphs inside loops and inside Ops made from graphs.
+`map_variables` also replaces variables in the graphs inside loops and inside Ops made from graphs.
 """
 
 from __future__ import annotations
@@ -32,12 +32,11 @@ def map_variables(
     ----------
     replacer : callable
         A function that takes a variable and returns its replacement, or the variable itself. It is called for the
-        inputs and outputs of nodes, operands first.
-        If an operand of a variable was replaced, the argument is a copy of the variable
-        with the same name and tag. The function is also called for the variables inside loops and Ops made from graphs,
-        except for their inputs. A replacement inside an Op may depend on variables outside, which become further inputs
-        of the Op. A replacement inside an `OpFromGraph` may also depend on the variables from which the Op was made;
-        these variables represent the inputs of the Op.
+        inputs of each node before the outputs of the node. If an input of a node was replaced, the function gets a copy
+        of each output, with the same name and tag. The function is also called for the variables inside loops and Ops
+        made from graphs, but not for the inner inputs. A replacement inside an Op may depend on variables outside,
+        which become further inputs of the Op. A replacement inside an `OpFromGraph` may also depend on the variables
+        from which the Op was made; these variables represent the inputs of the Op.
     graphs : iterable of Variable
     additional_inputs : iterable of Variable
         Inputs on which only the replacements depend. They are found automatically, so this argument is not needed.

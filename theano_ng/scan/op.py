@@ -34,8 +34,8 @@ _makers = WeakValueDictionary()  # (mode or None, identity of a step) -> the Fun
 
 
 class StepGraph(InnerGraph):
-    """The graph of a step. The function of the step reuses the memory of its results in the next call, and its inputs
-    may be views. Therefore the loop copies values that it has to keep.
+    """The graph of a step. The function of the step reuses the memory of its results in the next call, and a result
+    may be a view of an input. Therefore the loop copies values that it has to keep.
 
     `arguments` has the entries ``mode``, ``allow_gc``, ``profile`` and ``name``.
     """
@@ -177,9 +177,10 @@ class Scan(Derivatives, Groups, Op):
         self.inner_graph = StepGraph.of_parts(list(inputs), list(outputs), [], arguments)
         self.n_others = len(self.inner_non_seqs(inputs))
         if typeConstructor is not None:
-            self.info["type_constructor"] = typeConstructor  # for loops that are made from this loop
+            self.info["type_constructor"] = typeConstructor  # loops made from this `info` use it, too
         make_type = self.info.get("type_constructor", TensorType)
-        # Find the first inner output that is written to each buffer of mit_mot. The other outputs follow.
+        # The type of an outer output follows from an inner output. For a mit_mot buffer, this is the first inner output
+        # that is written to it.
         firsts = accumulate((len(taps) for taps in self.mitmot_out_taps()), initial=0)
         written = [outputs[first] for first in list(firsts)[:-1]]
         written += outputs[self.n_mit_mot_outs : self.n_outputs_before_results + self.n_nit_sot]
@@ -282,7 +283,10 @@ class Scan(Derivatives, Groups, Op):
         return self.inner_graph.maker().profile
 
     def inside(self):
-        """Return the kernels of the loop, and the inner nodes whose kernels it needs; see `gof.link.native_kernels`."""
+        """Return the kernels that execute all steps. If there are none, return the inner nodes that need kernels.
+
+        The result is a pair of lists, at least one of which is empty; see `gof.link.native_kernels`.
+        """
         if not self.runs_in_c():
             return [], []
         kernel = self.inner_graph.kernel(self)

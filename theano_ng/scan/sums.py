@@ -152,7 +152,7 @@ class StepSums:
                 # earlier steps may be moved out of the loop.
                 self.kept[v] = None
             else:
-                # Apply the operations in the step, and sum up the result. The shape of the result is known.
+                # Apply the operations in the step, and sum up the result, whose shape is known from `like`.
                 value = _apply_operations(v, then)
                 part[:] = value, None
                 together.setdefault((id(parts), value.type), (parts, like, []))[2].append(part)
@@ -246,8 +246,8 @@ def _apply_operations(value, then, fixed=None):
     ----------
     value : Variable
     then : (op, int or None, list of Variable, then) or None
-        The operation, the position of `value` among its inputs (None if it is the only input), its inputs, and the
-        operations that follow.
+        The operation, the position of `value` among the inputs of the operation (None if `value` is the only input),
+        these inputs, and the operations that follow.
     fixed : dict, optional
         Replacements of the other inputs.
     """

@@ -15,8 +15,8 @@ def compressed(x, op):
     Parameters
     ----------
     x : SparseVariable or sparse matrix
-    op : Op
-        The Op, for the error message.
+    op : Op or str
+        The Op or function that the error message names.
 
     Raises
     ------

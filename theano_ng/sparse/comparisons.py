@@ -28,7 +28,7 @@ __all__ = [
 
 
 class _ComparisonOpSS(Op):
-    """Base class of Ops that compare two sparse matrices. They have no gradient.
+    """Base class of Ops that compare two sparse matrices. These Ops have no gradient.
 
     The result is a sparse uint8 matrix in the format of the first operand.
     """
@@ -60,7 +60,7 @@ class _ComparisonOpSS(Op):
 
 
 class _ComparisonOpSD(Op):
-    """Base class of Ops that compare a sparse and a dense matrix. They have no gradient.
+    """Base class of Ops that compare a sparse and a dense matrix. These Ops have no gradient.
 
     The result is a dense uint8 matrix.
     """

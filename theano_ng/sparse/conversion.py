@@ -225,7 +225,7 @@ class CSM(Op):
         return [CSMGrad()(data, indices, indptr, shape, *csm_properties(gradient)), *rest]
 
     def infer_shape(self, node, shapes):
-        # Lengths are int64 in all shapes.
+        # Inferred lengths must be int64, but `shape` may have another integer dtype.
         shape = node.inputs[3]
         return [(tensor_cast(shape[0], "int64"), tensor_cast(shape[1], "int64"))]
 

@@ -1,8 +1,8 @@
 """Ops on the parts of sparse matrices, with C code. Rewriting inserts them in place of Ops on the matrices.
 
-Their inputs include the vectors `data`, `indices` and `indptr` of a sparse matrix; see `csm_properties`. Some Ops have
-an optional last input: the length of the sparse matrix that does not follow from these vectors. If it is given, the Op
-compares it with the length of the dense operand.
+The inputs of these Ops include the vectors `data`, `indices` and `indptr` of a sparse matrix; see `csm_properties`.
+Some Ops have an optional last input: the length of the dimension that is not compressed, which does not follow from
+these vectors. If this length is given, the Op compares it with the length of the dense operand.
 """
 
 import numpy as np
@@ -47,7 +47,7 @@ _SOURCE = "theano_ng.tensor.native.sparse:"
 
 
 class _OnParts(NativeOp, Op):
-    """A base class of Ops on parts. `shapes` has a letter for each input, which describes its rank and kind of dtype.
+    """A base class of Ops on parts. For each input, `shapes` has a letter for the rank and the kind of dtype.
 
     The letters are 'v' for a vector, 'i' for a vector of integers, 'm' for a matrix, and 'n' for an integer.
     """
@@ -325,7 +325,7 @@ structured_add_s_v_csr = StructuredAddSVCSR()
 class AddSD_ccode(_OnParts):
     """An Op that adds a sparse and a dense matrix. The result is dense.
 
-    It is called with the two matrices. The inputs of its nodes are data, indices, indptr, the dense matrix, and
+    The Op is called with the two matrices. The inputs of its nodes are data, indices, indptr, the dense matrix, and
     optionally the length of the dimension that is not compressed.
 
     Parameters

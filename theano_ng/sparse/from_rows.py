@@ -102,7 +102,9 @@ construct_sparse_from_list = ConstructSparseFromList()
 
 
 def sparse_from_rows(x, rows, positions):
-    """Return a sparse matrix with the shape of `x`, made from some of its rows. It is the gradient of ``x[positions]``.
+    """Return a sparse matrix with the shape of `x` that has the given rows, and zeros elsewhere.
+
+    If `rows` is the gradient with respect to ``x[positions]``, the result is the gradient with respect to `x`.
 
     Parameters
     ----------

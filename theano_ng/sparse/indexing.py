@@ -55,7 +55,7 @@ def _checked(which, positions, length):
 
 
 def _continuous(op, x, gz):
-    """Convert the gradient of an output to a sparse variable."""
+    """Convert the gradient with respect to an output to a sparse variable, if it is dense."""
     return gz if isinstance(gz.type, SparseType) else SparseFromDense(x.format)(gz)
 
 
@@ -96,7 +96,8 @@ get_item_list = GetItemList()
 class GetItemListGrad(Op):
     """The gradient Op of `GetItemList`. The result is a sparse matrix of the shape of `x`.
 
-    The rows of `gz` are added to the rows `index` of the result. All other rows are zero.
+    The inputs are `x`, the vector `index`, and the gradient `gz` with respect to the selected rows. The rows of `gz`
+    are added to the rows `index` of the result. All other rows are zero.
     """
 
     __props__ = ()
@@ -178,7 +179,8 @@ get_item_2lists = GetItem2Lists()
 class GetItem2ListsGrad(Op):
     """The gradient Op of `GetItem2Lists`. The result is a sparse matrix of the shape of `x`.
 
-    The elements of the vector `gz` are added to the indexed elements of the result. All other elements are zero.
+    The inputs are `x`, two vectors of indices, and the gradient `gz` with respect to the selected elements. The
+    elements of `gz` are added to the indexed elements of the result. All other elements are zero.
     """
 
     __props__ = ()
@@ -408,7 +410,7 @@ def index_sparse(x, index):
     Raises
     ------
     NotImplementedError
-        For an integer and a slice, because sparse vectors do not exist.
+        For a single integer, and for an integer and a slice, because sparse vectors do not exist.
     ValueError, IndexError
         If `index` is not a valid index of a matrix.
     """

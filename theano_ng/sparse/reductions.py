@@ -1,4 +1,4 @@
-"""Sums of sparse matrices, and the scaling of rows and columns. The gradient for the factors is a sum."""
+"""Sums of sparse matrices, and the scaling of rows and columns. The gradient of the factors is such a sum."""
 
 import numpy as np
 

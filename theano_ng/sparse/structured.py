@@ -25,8 +25,9 @@ def structured_monoid(tensor_op):
     Returns
     -------
     callable
-        The decorator. The resulting function applies `tensor_op` to the entries of a sparse matrix. Its further
-        arguments are the scalars of `tensor_op`. Only the name and the docstring of the decorated function are used.
+        The decorator. The resulting function applies `tensor_op` to the entries of a sparse matrix. The
+        further arguments of this function are the scalars of `tensor_op`. Only the name and the docstring of the
+        decorated function are used.
 
     Examples
     --------

@@ -170,7 +170,7 @@ class SparseType(Type):
 
     @staticmethod
     def may_share_memory(a, b):
-        """Return True if changing one value may change the other. One may be an array, for example the other's data."""
+        """Return True if changing one value may change the other. A value may be an array, such as a matrix's data."""
         if a is b:
             return a is not None
         if not scipy.sparse.issparse(a):

@@ -37,7 +37,8 @@ def matrix_of(value):
     Returns
     -------
     scipy.sparse.spmatrix
-        `value` itself if it is a matrix. The operator ``*`` of matrices is the matrix product.
+        `value` itself if it is a matrix. For the result, the operator ``*`` is the matrix product, as for matrices in
+        general, but not for sparse arrays.
     """
     if isinstance(value, scipy.sparse.spmatrix):
         return value

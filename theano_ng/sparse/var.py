@@ -58,7 +58,7 @@ continuous_dtypes = sorted([*complex_dtypes, *float_dtypes])
 class _sparse_py_operators:
     """A mixin with the attributes, methods and operators of sparse variables.
 
-    `theano_ng.sparse.methods` adds the methods that apply Ops.
+    The module `theano_ng.sparse.methods` adds the methods that apply Ops to this class.
     """
 
     @property
@@ -88,7 +88,7 @@ class SparseVariable(_sparse_py_operators, Variable):
 
 
 class SparseConstantSignature(tuple):
-    """The type of a constant and the vectors that store its matrix. Constants with equal signatures are merged."""
+    """The type and the matrix of a `SparseConstant`. Rewriting merges constants with equal signatures."""
 
     def _bits(self):
         found = self.__dict__.get("_hash")
@@ -196,7 +196,7 @@ def as_sparse_variable(x, name=None):
     TypeError
         If `x` is not sparse.
     ValueError
-        For an Apply with several outputs.
+        If `x` is an Apply with several outputs.
     """
     if isinstance(x, Apply):
         if len(x.outputs) != 1:
@@ -245,7 +245,7 @@ def constant(x, name=None):
     TypeError
         If `x` is not sparse.
     NotImplementedError
-        For an unsupported format or dtype.
+        If the format or the dtype is not supported.
     """
     if not scipy.sparse.issparse(x):
         raise TypeError("sparse.constant must be called on a scipy.sparse.spmatrix")

@@ -45,7 +45,7 @@ from theano_ng.tensor.extra_ops import (
 from theano_ng.tensor.sort import argsort, argtopk, sort, topk, topk_and_argtopk
 from theano_ng.tensor.reductions.statistics import var
 
-# The former name of the type.
+# `Tensor` is the former name of `TensorType`.
 Tensor = TensorType
 
 # `numpy_protocols` looks up the counterparts of NumPy's functions in this namespace.

@@ -1,7 +1,7 @@
-"""Names of types, for annotations of functions of tensors.
+"""Type aliases for the annotations of tensor functions.
 
-The modules import these names under ``if TYPE_CHECKING``: only type checkers and editors read them. Most arguments of
-functions are converted, so checkers accept any argument.
+Other modules import these aliases under ``if TYPE_CHECKING``: only type checkers and editors read the aliases. Most
+functions convert their arguments, so several aliases are `Any`, and type checkers accept any argument.
 """
 
 from __future__ import annotations

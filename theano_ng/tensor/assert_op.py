@@ -6,12 +6,12 @@ from theano_ng.tensor.type import TensorType
 
 __all__ = ["Assert", "AssertIndex", "AssertShape", "assert_", "assert_op"]
 
-# The order must be the same as in native/arrays/shape.c.
+# The order of these classes must be the same as in native/arrays/shape.c.
 _NATIVE_ERRORS = (AssertionError, IndexError, ValueError)
 
 
 class Assert(NativeOp, ConditionalOp):
-    """Return the first input (a view) or raise AssertionError: ``Assert(msg)(value, *conds)``.
+    """An Op that returns a view of `value`, or raises an error if a condition is false: ``Assert(msg)(value, *conds)``.
 
     Parameters
     ----------
@@ -21,11 +21,12 @@ class Assert(NativeOp, ConditionalOp):
     Attributes
     ----------
     error : AssertionError, IndexError or ValueError
-        The exception class.
+        The class of the exception that the Op raises.
 
     Notes
     -----
-    The conditions are 0-d tensors. The assertion is checked only if the rewrites keep the Op and its result is used.
+    The conditions are 0-d tensors. The conditions are checked only if the rewriting rules
+    keep the node and its result is used.
 
     Examples
     --------

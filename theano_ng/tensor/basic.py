@@ -60,7 +60,7 @@ from theano_ng.tensor.indexing.subtensor import *
 
 integer_types = (int,)
 
-# These are the dtype names of each family. They are lists, because user programs add lists to them.
+# Each variable contains the dtype names of one family. The values are lists, because user programs add lists to them.
 int_dtypes = [str(t.dtype) for t in scal.int_types]
 uint_dtypes = [str(t.dtype) for t in scal.uint_types]
 float_dtypes = [str(t.dtype) for t in scal.float_types]
@@ -82,7 +82,8 @@ from theano_ng.tensor.extra_ops import (  # noqa: E402, in the order of the name
 from theano_ng.tensor.sort import argsort, sort  # noqa: E402, in the order of the names
 
 
-# These functions are documented as part of this module, and third-party Ops import these names from it.
+# The documentation lists these functions in this module, and third-party Ops import these names from it. The modules
+# that define them are imported when a name is first used.
 __getattr__, __dir__, _ = _lazy_names(
     __name__,
     {

@@ -46,7 +46,8 @@ def register(type_class, family=_FAMILY):
 register(TensorType)
 ops.expandable_types += (TensorType,)
 
-# A NumPy scalar is immutable. So an Op that copies its input returns the same object, and C code assigns the value.
+# NumPy scalars are immutable, so the native code of these Ops returns its input, even for a copy. Generated C code
+# copies a scalar by assignment.
 ops.value_types += (Scalar,)
 for _op_class in (ops.ViewOp, ops.OutputGuard, ops.DeepCopyOp):
     register_native_code(_op_class, Scalar, _fixed("view"))

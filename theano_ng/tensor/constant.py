@@ -161,8 +161,8 @@ def as_tensor_variable(x: TensorLike, name: str | None = None, ndim: int | None 
         raise AsTensorError("Cannot convert %s to TensorType" % _short(x), type(x)) from err
 
 
-# Kind of a conversion (see `register_conversion`) -> function. The functions need Ops from modules that import this
-# module.
+# Kind of a conversion (see `register_conversion`) -> function. The functions are registered from outside, because they
+# need Ops from modules that import this module.
 _conversions: dict[str, Callable[..., Any]] = {}
 
 
@@ -172,8 +172,8 @@ def register_conversion(kind: str) -> Callable[[C], C]:
     Parameters
     ----------
     kind : {'scalar', 'sequence', 'length'}
-        'scalar' converts a scalar variable to a tensor, 'sequence' converts a sequence that contains variables.
-        'length' finds the length of a vector.
+        A function for 'scalar' converts a scalar variable to a tensor. A function for 'sequence' converts a sequence
+        that contains variables to a tensor. A function for 'length' returns the length of a vector, or None.
     """
 
     def decorate(function: C) -> C:
@@ -184,7 +184,7 @@ def register_conversion(kind: str) -> Callable[[C], C]:
 
 
 as_tensor = as_tensor_variable
-# Modules that shadow `as_tensor_variable` import it under this name.
+# This alias is for modules in which the name `as_tensor_variable` has another meaning.
 _as_tensor_variable = as_tensor_variable
 
 
@@ -386,7 +386,8 @@ def numpy_scalar(data):
         if np.ndim(data) and np.size(data) != 1:
             raise TypeError("several elements")
     except (TypeError, ValueError):
-        # Rules call this function for every constant, and formatting the elements would take most of the time.
+        # For an array, the message contains only the shape. Rules call this function for every constant, so formatting
+        # the elements would take most of the time.
         array = isinstance(data, np.ndarray) and data.ndim
         described = "an array of shape %s" % (data.shape,) if array else _short(data)
         raise NotScalarConstantError("The value is not a scalar number: " + described, data) from None
@@ -394,7 +395,7 @@ def numpy_scalar(data):
 
 
 # This dict maps an Op class to a function (v, elemwise, only_process_constants, max_recur). The function returns the
-# value, a variable with the same value, or None if both are unknown.
+# value of `v`, another variable with the same value, or None if it finds neither.
 _scalar_constant_rules: dict[type, Callable[..., Any]] = {}
 # This dict caches the rule of each Op class, including subclasses of the registered classes. The value is None if there
 # is no rule.
@@ -469,7 +470,7 @@ def get_scalar_constant_value(
     lookups = 0
     while True:
         if v is None:
-            # `orig_v` may be a bound of a slice.
+            # `orig_v` is None if a caller passes a missing bound of a slice.
             raise NotScalarConstantError()
         if isinstance(v, (numbers.Number, np.generic)):
             return np.asarray(v)

@@ -96,8 +96,8 @@ def _elemwise(v, elemwise, only_process_constants, max_recur):
     if not elemwise or not isinstance(scalar_op, get_scalar_constant_value_elemwises):
         return None
     for i in node.inputs:
-        # Stop at the first operand that is obviously not constant. Most operations have one, so the others need not be
-        # examined.
+        # Return None at the first operand that is obviously not constant. Most operations have such an operand, so the
+        # values of the other operands need not be searched for.
         if not may_be_constant(i):
             return None
     values = [get_scalar_constant_value(i, elemwise, only_process_constants, max_recur - 1) for i in node.inputs]
@@ -194,7 +194,7 @@ def _make_vector(v, elemwise, only_process_constants, max_recur):
 
 @register_scalar_constant(Subtensor)
 def _subtensor(v, elemwise, only_process_constants, max_recur):
-    """Return an element of a constant, of a `MakeVector` or `Join`, or of a shape. Return None if it is not known."""
+    """Return an element of a constant, `MakeVector`, `Join` or shape. Return None if the element is not known."""
     if v.ndim != 0:
         return None
     node = v.owner

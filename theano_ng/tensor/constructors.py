@@ -141,7 +141,7 @@ def _floatX_constructor(kind: str, pattern: tuple[bool, ...]) -> Callable[..., T
     def make(name: str | None = None, dtype: DTypeLike | None = None) -> TensorVariable:
         if dtype is None:
             dtype = config.floatX
-        # A string can only be a name: scalar('int32') makes a variable with the name 'int32'.
+        # The first argument is always the name: scalar('int32') makes a variable with the name 'int32'.
         return TensorType(dtype, pattern)(name)
 
     make.__name__ = make.__qualname__ = kind
@@ -168,7 +168,7 @@ def _plural(kind: str, one: Callable[..., TensorVariable], namespace_name: str) 
 
 
 def _define(namespace: dict[str, Any]) -> None:
-    """Add the constructors of each kind with each dtype to `namespace`, singular and plural."""
+    """Add the singular and plural constructors of each kind (scalar, vector, ...) and dtype to `namespace`."""
     types: dict[str, list[TensorType]] = {}
     for kind, pattern in _KINDS.items():
         one = _floatX_constructor(kind, pattern)
@@ -185,7 +185,7 @@ def _define(namespace: dict[str, Any]) -> None:
             if letter in "ilfd":
                 namespace[letter + plural] = _plural(kind, type_, letter + plural)
                 __all__.append(letter + plural)
-    # These tuples contain the types of each family of dtypes. Tests use them.
+    # Add tuples of the types of each family of dtypes, such as `int_vector_types`. Tests use these tuples.
     families = {"int": slice(0, 4), "float": slice(4, 6), "complex": slice(6, 8)}
     for family, which in families.items():
         for kind in _KINDS:

@@ -56,7 +56,8 @@ class Bincount(NativeOp, Op):
 
     def perform(self, node, inputs, output_storage):
         x, minlength = inputs[0].astype("int64"), int(inputs[1])
-        # numpy.bincount would add weights in float64, and would return an empty array if x contains the largest int64.
+        # Do not call numpy.bincount: it adds weights in float64, and returns an empty array if x contains the largest
+        # int64.
         if minlength < 0 or (x < 0).any():
             raise ValueError("bincount: neither x nor minlength may be negative")
         if len(inputs) == 3 and len(inputs[2]) != len(x):
@@ -166,8 +167,8 @@ class Unique(NativeOp, Op):
 
     def perform(self, node, inputs, output_storage):
         (x,) = inputs
-        # If return_index is True, NumPy sorts stably, so that it returns the index of the first of equal elements.
-        # Along an axis, NumPy sorts NaN to the end, except in float16.
+        # Always pass return_index=True: NumPy then sorts stably, and returns the index of the first of equal elements.
+        # Convert float16, because NumPy does not sort NaN of this dtype to the end if an axis is given.
         _, index, inverse, counts = np.unique(
             x.astype("float32") if x.dtype == "float16" else x,
             return_index=True,
@@ -183,7 +184,7 @@ class Unique(NativeOp, Op):
     def infer_shape(self, node, i0_shapes):
         shape = i0_shapes[0]
         axis = None if self.axis is None else self.axis % len(shape)
-        # The number of unique elements depends on the values.
+        # The number of unique elements depends on the values, so read it from the computed output.
         unique = Shape_i(axis or 0)(node.outputs[0])
         if axis is None:
             shapes, slices = [(unique,)], constant(1, dtype="int64")

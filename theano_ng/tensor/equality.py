@@ -140,7 +140,7 @@ def _sum_axes(total, order, q):
     kept = [i for i in range(summed.ndim) if i not in axes]
     if summed.ndim != q.ndim or order.count("x") != len(axes):
         return None
-    # If a single axis is summed, all other lengths equal the lengths of `q`, so both variables have the same shape.
+    # If a single axis is summed, the other lengths of `summed` equal the lengths of `q`, so the shapes are equal.
     free = iter(axes)
     back = [next(free) if o == "x" else kept[o] for o in order]
     if sorted(back) != list(range(q.ndim)):

@@ -230,12 +230,12 @@ class RepeatOp(NativeOp, Op):
         place = (slice(None),) * axis + (source,)
         zero = flat.zeros_like(dtype=gz.dtype)
         if zero.broadcastable[axis]:
-            # An axis that is broadcastable cannot be indexed beyond its first element.
+            # Change the type of `zero`, because only the first element of a broadcastable axis can be indexed.
             zero = unbroadcast(zero, axis)
         return [self._shaped_like(inc_subtensor(zero[place], gz), x), DisconnectedType()()]
 
     def _shaped_like(self, gx, x):
-        """Return the gradient `gx` with the shape and broadcast pattern of `x`. It is flat if the axis is None."""
+        """Return the gradient `gx` with the shape and broadcast pattern of `x`. If the axis is None, `gx` is flat."""
         if self.axis is None:
             gx = gx.reshape(x.shape, ndim=x.ndim)
         return gx if gx.broadcastable == x.broadcastable else patternbroadcast(gx, x.broadcastable)
@@ -294,7 +294,7 @@ class Bartlett(NativeOp, Op):
         return NativeCode("theano_ng.tensor.native.rearrange:bartlett")
 
     def perform(self, node, inputs, out_):
-        # This raises MemoryError if the length is too large.
+        # Allocate the window first, so that a length that is too large raises MemoryError.
         window = np.empty(max(0, int(inputs[0])), dtype="float64")
         window[...] = np.bartlett(len(window))
         out_[0][0] = window
@@ -323,7 +323,7 @@ def bartlett(M: IntLike) -> TensorVariable:
     Returns
     -------
     TensorVariable
-        A float64 vector. The first and the last point are 0. The maximum is 1 only if `M` is odd.
+        A float64 vector. If M > 1, the first and the last point are 0. The maximum is 1 only if `M` is odd.
     """
     return bartlett_(M)
 
@@ -332,7 +332,7 @@ def bartlett(M: IntLike) -> TensorVariable:
 
 
 def _without_upcast(op, a, val):
-    """Cast `val` to the dtype of `a`. Raise TypeError if its dtype does not fit."""
+    """Cast `val` to the dtype of `a`. Raise TypeError if the dtype of `val` does not fit into the dtype of `a`."""
     if val.dtype != a.dtype and scal.upcast(a.dtype, val.dtype) != a.dtype:
         raise TypeError(
             "%s: the value has dtype %s, which does not fit into the dtype %s "
@@ -385,7 +385,7 @@ class FillDiagonal(NativeOp, Op):
 
 
 def _linear_r_op(op, inputs, eval_points):
-    """Return the R_op of an Op that is linear in its first two inputs, taken together."""
+    """Return the R_op of an Op that is jointly linear in its first two inputs: the Op applied to their directions."""
     if eval_points[0] is None and eval_points[1] is None:
         return [None]
     points = [x.zeros_like() if point is None else point for x, point in zip(inputs[:2], eval_points[:2])]

@@ -39,7 +39,8 @@ class _RealTransform(Op):
     """
 
     __props__ = ()
-    # The number of axes that the input has in addition to the axes of the real array.
+    # `extra` is the number of axes that the input has in addition to the axes of the real array. `layout` describes the
+    # shape of the input in error messages.
     extra = 0
     layout = ""
 
@@ -53,7 +54,7 @@ class _RealTransform(Op):
             )
         if a.dtype not in _FLOATS:
             raise TypeError(
-                "%s: expected real numbers of floating point, got %s of type %s; cast it to float32 or float64"
+                "%s: expected real floating-point numbers, got %s of type %s; cast it to float32 or float64"
                 % (type(self).__name__, a, a.type)
             )
         s = as_tensor_variable(self.fitting_lengths(a)[0] if s is None else s)
@@ -128,7 +129,7 @@ class RFFTOp(_RealTransform):
         a, dtype = _computed(a)
         single = a.dtype == "float32"
         if single or len(s) > 1:
-            # NumPy would compute some of these transforms in float64, and would transform one axis after the other.
+            # Use SciPy, because NumPy computes some of these transforms in float64, and transforms the axes one by one.
             from scipy.fft import rfftn
 
             if not len(a):
@@ -228,7 +229,10 @@ irfft_op = IRFFTOp()
 
 
 def _computed(a):
-    """Return an array as float32 or float64 in native byte order, and its original dtype in native byte order."""
+    """Convert an array to float32 or float64 for the computation. Return this array and the dtype of the result.
+
+    Both are in native byte order. The dtype of the result is the dtype of `a`.
+    """
     dtype = a.dtype.newbyteorder("=")
     return a.astype("float64" if dtype == "float64" else "float32", copy=False), dtype
 
@@ -258,7 +262,7 @@ def _whole_lengths(a, is_odd):
 
 def _fits(op, a, s):
     """Return True if the graph of `s` shows that `a` is neither cut nor padded."""
-    # Compare the graphs of the lengths down to `a`, which counts as an input.
+    # Compare the graph that computes `s` with the graphs of fitting lengths. Treat `a` as an input of these graphs.
     return any(is_same_graph(s, lengths, givens={a: a.type()}) for lengths in op.fitting_lengths(a))
 
 
@@ -268,7 +272,7 @@ def _scale_inner(pairs, n, factor):
     Parameters
     ----------
     pairs : TensorVariable
-        The transform. The halved axis is the second to last axis.
+        The transform. Its second to last axis is the axis that `rfft` shortens to about half the length.
     n : scalar variable
         The length of the real array along this axis.
     factor : float
@@ -345,8 +349,8 @@ def irfft(inp: TensorLike, norm: str | None = None, is_odd: bool = False) -> Ten
         None divides by the number of elements of a result array. 'ortho' divides by the square root of this number.
         'no_norm' does not divide.
     is_odd : bool
-        Whether the length of the last dimension of the result is odd. If the transform has N elements along it, the
-        length is (N-1)*2 + 1 for True and (N-1)*2 for False.
+        Whether the length of the last dimension of the result is odd. If the transform has N elements along
+        this dimension, the length is (N-1)*2 + 1 for True and (N-1)*2 for False.
 
     Returns
     -------

@@ -101,11 +101,11 @@ class LoadFromDisk(Op):
                 "Expected length 1 in the dimensions that are broadcastable, %s, got shape %s, from %s"
                 % (self.broadcastable, result.shape, path)
             )
-        # The file may have the opposite byte order.
+        # Convert the array to native byte order if the file has the opposite byte order.
         out[0][0] = result if result.dtype.isnative else result.astype(self.dtype)
 
     def do_constant_folding(self, node):
-        # Each call reads the file, even if its name is constant.
+        # Each call of the function has to read the file, even if the name of the file is constant.
         return False
 
     def __str__(self):
@@ -164,7 +164,7 @@ def _find_mpi():
     return find_spec("mpi4py") is not None
 
 
-# This is True if mpi4py is installed.
+# `mpi_enabled` is True if the package mpi4py is installed.
 mpi_enabled = _find_mpi()
 
 
@@ -310,7 +310,7 @@ class MPISend(Op):
         return [None, shapes[0]]
 
     def do_constant_folding(self, node):
-        # Each call sends the array, even if it is constant. Compilation must not send it.
+        # Each call of the function has to send the array, even if the array is constant. Compilation must not send it.
         return False
 
 

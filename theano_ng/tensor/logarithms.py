@@ -52,7 +52,7 @@ ERFC_THRESHOLD = {"float32": 9.0, "float64": 26.0}
 def log_of_erfc(x):
     """Return ``log(erfc(x))``, which is accurate for every x.
 
-    For large x, erfc underflows or loses digits. There, the logarithm is computed from ``erfcx(x) = exp(x**2) *
+    For large x, erfc underflows or loses digits. For such x, the logarithm is computed from ``erfcx(x) = exp(x**2) *
     erfc(x)``.
 
     Parameters
@@ -130,9 +130,9 @@ def log_of_factors(found, v):
 
 
 def _linear_parts(node):
-    """Return the inputs whose logarithms `_linear` combines into the logarithm of the output.
+    """Return the inputs whose logarithms `_linear` combines into the logarithm of the node's output.
 
-    Return None for other Ops.
+    Return None if `_linear` does not support the Op.
     """
     op = node.op
     if op == T.mul or op == T.true_div or op == T.inv or op == T.sqrt or op == T.sqr:
@@ -313,7 +313,7 @@ def log_add_exp(terms):
     """Return ``log(exp(x) + exp(y) + ...)`` without overflow."""
     if len(terms) == 2:
         x, y = terms
-        # If x and y are the same infinity, x - y is NaN.
+        # Handle x = y by a switch, because x - y is NaN if x and y are the same infinity.
         twice = x + np.asarray(np.log(2), x.dtype)
         return T.switch(T.eq(x, y), twice, T.maximum(x, y) + T.log1p(T.exp(-abs(x - y))))
     largest = reduce(T.maximum, terms)
@@ -330,8 +330,8 @@ class Reading:
     ----------
     variable : Variable
     leaves : list of Variable
-        The variables to which gradients are propagated: arguments of functions, and unknown factors, whose logarithms
-        have no special form.
+        The variables to which gradients are propagated: arguments of functions such as `exp`, exponents of powers, and
+        unknown factors. The logarithm of an unknown factor has no special form.
     is_known : bool
         True if there are no unknown factors.
     """
@@ -456,7 +456,7 @@ def reading(v, whole=False, atoms=None):
     whole : bool
         If True, the result is also None if any factor is unknown. Then fewer variables have to be examined.
     atoms : _Atoms, optional
-        The atoms of the enclosing reading.
+        The atoms of the reading that contains this reading, if there is one.
     """
     atoms = _Atoms() if atoms is None else atoms
     atom = atoms.of(v)
@@ -581,7 +581,7 @@ def _factors_atom(v, found):
 
 
 def _complement(v, found):
-    """Return ``1 - v`` for a logistic `v`, expressed by a variable that the program computes anyway.
+    """Return ``1 - v`` for a logistic `v`, expressed by a variable that the graph already contains.
 
     Return None if there is no such variable.
     """

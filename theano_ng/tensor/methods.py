@@ -34,7 +34,7 @@ def _binary(op_name: str, reflected: bool = False, doc: str = "") -> Callable[[A
                 return getattr(basic, op_name)(other, self)
             return getattr(basic, op_name)(self, other)
         except ComplexError:
-            # The message of this error is more precise than Python's "unsupported operand".
+            # Do not return NotImplemented: this error has a more precise message than Python's "unsupported operand".
             raise
         except (NotImplementedError, AsTensorError):
             return NotImplemented

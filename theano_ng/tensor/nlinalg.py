@@ -1,7 +1,7 @@
 """Linear algebra as in NumPy: inverses, determinants, decompositions, norms.
 
 The import of `theano_ng.tensor` does not load this module. The module is loaded when it is first used. As in NumPy, the
-Ops raise `numpy.linalg.LinAlgError` for matrices that are singular or not square. The message contains the node.
+Ops raise `numpy.linalg.LinAlgError` for matrices that are singular or not square. The error message contains the node.
 Integers are converted to float64.
 """
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 LAPACK = "theano_ng.tensor.native.lapack:"
 
 
-# The module opt.linalg contains the rules for these Ops.
+# Register the module of the rules for these Ops. It is imported when a function is compiled.
 register_loader("theano_ng.tensor.opt.linalg")
 
 
@@ -198,7 +198,7 @@ def tensorsolve(a: TensorLike, b: TensorLike, axes: Sequence[int] | None = None)
     """Solve the tensor equation ``a x = b`` for x, as `numpy.linalg.tensorsolve`.
 
     The product sums over all indices of x and the rightmost indices of `a`, as for example in
-    ``tensordot(a, x, axes=len(b.shape))``.
+    ``tensordot(a, x, axes=x.ndim)``.
 
     Parameters
     ----------
@@ -278,7 +278,7 @@ class lstsq(Op):
 
     def infer_shape(self, node, shapes):
         (m, n), y, _ = shapes
-        # The number of residuals depends on the values of the inputs.
+        # The number of residuals depends on the values of the inputs, so take it from the computed output.
         return [(n,) + tuple(y[1:]), (shape_i_op(0)(node.outputs[1]),), (), (T.minimum(m, n),)]
 
 
@@ -291,7 +291,8 @@ class Det(NativeOp, Op):
     Raises
     ------
     numpy.linalg.LinAlgError
-        At run time, if the matrix is not square. The gradient needs the inverse, which a singular matrix does not have.
+        At run time, if the matrix is not square. Also if the gradient for a singular matrix is computed, because the
+        gradient needs the inverse of the matrix.
     """
 
     __props__ = ()

@@ -16,8 +16,8 @@ from theano_ng.tensor.var import _tensor_py_operators
 # The package `theano_ng.tensor` sets this variable to itself when it is imported.
 namespace = None
 
-# This dict maps the name of a ufunc to the name of our function. These entries have precedence over the entries that
-# `_find_ufuncs` adds.
+# This dict maps the name of a ufunc to the name of our function, the function of `theano_ng.tensor` that replaces it.
+# These entries have precedence over the entries that `_find_ufuncs` adds.
 _UFUNCS = {
     "absolute": "abs_",
     "conjugate": "conj",
@@ -141,7 +141,7 @@ def _ours(name):
 def _find_ufuncs():
     """Fill the dict `_ufuncs`, from names of ufuncs to our functions.
 
-    The `nfunc_spec` of an Elemwise names its ufunc.
+    If an Elemwise has a corresponding ufunc, the attribute `nfunc_spec` of the Elemwise contains the ufunc's name.
     """
     for name in sorted(vars(namespace)):
         op = getattr(namespace, name)
@@ -169,8 +169,8 @@ def _array_ufunc(self, ufunc, method, *inputs, **kwargs):
         )
     first = isinstance(inputs[0], Variable)
     if name in ("equal", "not_equal") and not first and np.ndim(inputs[0]) == 0:
-        # NumPy evaluates number == variable, for instance in a comparison of lists. Compare by identity, as Python does
-        # for ``variable == number``.
+        # For instance, a comparison of lists lets NumPy evaluate ``number == variable``. As for
+        # ``variable == number``, compare by identity: a number and a variable are never equal.
         return name == "not_equal"
     if name in _REFLECTED and not first:
         return _ufuncs[_REFLECTED[name]](*inputs[::-1])

@@ -16,7 +16,7 @@ __all__ = ["infer_ndim_bcast", "broadcasting_indices"]
 def _element(size, i):
     """Return the length that an entry of `size` specifies, as an int or a variable.
 
-    Raise TypeError if it is not an integer.
+    Raise TypeError if the entry is not an integer, and ValueError if it is less than -1.
     """
     if isinstance(size, Variable):
         if size.type.dtype not in INTEGERS:
@@ -35,7 +35,7 @@ def _element(size, i):
 
 
 def _taken_from(args, axis):
-    """Return the common length of the parameters along a negative axis, and whether it is known to be 1."""
+    """Return the length to which parameters are broadcast along a negative axis, and whether it is known to be 1."""
     there = [arg for arg in args if arg.ndim >= -axis]
     if not there:
         raise ValueError("Auto-shape of -1 must overlap with the shape of one of the broadcastable inputs")

@@ -300,7 +300,7 @@ def poisson(random_state, size=None, lam=1.0, ndim=None, dtype="int64"):
 
 
 def random_integers_helper(random_state, low, high, size):
-    """Sample integers from `low` to `high`, both included, where the bounds may be arrays.
+    """Sample integers from `low` to `high`, both included. The bounds may be arrays.
 
     `RandomState.randint` excludes `high`.
 
@@ -443,7 +443,7 @@ The sum of float32 probabilities may exceed 1 by a rounding error. Such probabil
 
 
 def multinomial_helper(random_state, n, pvals, size):
-    """Sample the counts of multinomial trials, where the numbers of trials and the probabilities may be arrays.
+    """Sample the counts of multinomial trials. `n` and `pvals` may be arrays.
 
     Parameters
     ----------
@@ -537,7 +537,7 @@ def multinomial(
         raise TypeError(
             "pvals must have at least one dimension (its last axis contains the probabilities), got %s" % pvals.type
         )
-    # `size` is broadcast with n and with the probabilities of a single category.
+    # Derive the shape from n and the probabilities of one category, because `size` has no axis for the categories.
     ndim, size, bcast = infer_ndim_bcast(ndim, size, n, pvals.T[0].T)
     outtype = TensorType(dtype, bcast + (pvals.type.broadcastable[-1],))
     return RandomFunction(multinomial_helper, outtype, ndim_added=1)(random_state, size, n, pvals)

@@ -172,7 +172,7 @@ def read_function(function):
 
 
 def _to_power(found, power):
-    """Return `Factors` raised to a power. Return None if the power is unknown or not defined for their constant."""
+    """Return `Factors` raised to a power. Return None if the power is unknown, or the constant has no such power."""
     if found is None or power is None or found.constant <= 0 and (not float(power).is_integer() or not found.constant):
         return None
     return Factors(found.constant**power, [f._replace(power=f.power * power) for f in found.factors])
@@ -287,9 +287,9 @@ def _one_plus(ratio, v, reader):
 
 
 def _is_of_floats(v):
-    """Return True if the operand of a function has the same dtype as the result.
+    """Return True if the operand of the function that computes `v` has the dtype of `v`.
 
-    Multiples of integers could wrap around.
+    The caller multiplies the operand by a number. Multiples of an integer operand could wrap around.
     """
     return v.owner.inputs[0].dtype == v.dtype
 
@@ -332,7 +332,10 @@ class _Powers:
 
 
 def _together(factors):
-    """Return the list of `Factor`, in which factors with equal arguments are combined."""
+    """Return `factors` with logistic functions and exponentials of equal or opposite arguments combined.
+
+    Factors with other functions are unchanged.
+    """
     if len(factors) < 2:
         return factors
     places, others = {}, []

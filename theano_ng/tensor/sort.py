@@ -135,7 +135,7 @@ class SortOp(_Sorting):
 
     def perform(self, node, inputs, output_storage):
         a, axis = inputs
-        # A stable sort is correct for all kinds. NumPy's vectorized quicksort of float16 fails for some NaNs.
+        # Use the stable sort for all kinds, because NumPy's vectorized quicksort of float16 fails for some NaNs.
         output_storage[0][0] = np.ascontiguousarray(np.sort(a, _axis_of(a, axis), "stable", self.order))
 
     def grad(self, inputs, output_grads):
@@ -362,8 +362,8 @@ class TopKOp(NativeOp, Op):
         if x.dtype in DISCRETE:
             return [grad_undefined(self, 0, x, "the input is discrete"), k_grad]
         axis = self.axis % x.ndim
-        # The indices are computed by a TopKOp with both outputs. It is merged with an equal node if the graph contains
-        # such a node.
+        # If this node does not return the indices, a second TopKOp with both outputs computes them. The second node is
+        # merged with an equal node of the graph, if there is one.
         index = outputs[1] if self.return_indices else TopKOp(self.axis, self.sorted, self.idx_dtype)(x, k)[1]
         place = _along_axis(index, axis)
         return [set_subtensor(x.zeros_like(dtype=gz.dtype)[place], gz), k_grad]

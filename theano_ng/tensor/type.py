@@ -126,7 +126,7 @@ class TensorType(Type):
     def _derive(self):
         """Set the attributes that are derived from the dtype and the pattern.
 
-        They are not pickled, because the hashes of strings differ between processes.
+        `__getstate__` omits the private attributes, because hashes of strings differ between processes.
         """
         self.ndim = len(self.broadcastable)
         self._any_broadcastable = any(self.broadcastable)
@@ -234,7 +234,8 @@ class TensorType(Type):
         TypeError
             If the rank, the dtype, the value or the length of a broadcastable dimension does not fit.
         ValueError
-            If `data` is text that is not a number, or lists of lists of different lengths.
+            If `data` is text that is not a number, or lists of lists of different lengths, or if `data` contains NaN or
+            infinity and `filter_checks_isfinite` is True.
         """
         if (
             type(data) is np.ndarray
@@ -293,7 +294,8 @@ class TensorType(Type):
             elif type(data) is not np.ndarray:
                 data = np.asarray(data)
             if data.dtype == target:
-                # `==` is true for equivalent dtypes (long, long long), but C code compares type numbers.
+                # `==` is also true for equivalent dtypes with different type numbers (long, long long). C code compares
+                # type numbers, so return a view with the right number.
                 return data if data.dtype.num == target.num else data.view(target)
             if allow_downcast or self._holds_dtype(data.dtype):
                 return data.astype(target)
@@ -458,7 +460,7 @@ class TensorType(Type):
         return self.dtype_specs()[1]
 
     def c_declare(self, name, sub, check_input=True):
-        # The typedef is necessary even without checks, because the C code of Ops uses it.
+        # Declare the type `dtype_<name>` even if `check_input` is False, because the C code of Ops uses this type.
         return """
         PyArrayObject* %(name)s;
         typedef %(ctype)s dtype_%(name)s;
@@ -550,7 +552,7 @@ class TensorType(Type):
         }
         """ % dict(name=name)
 
-    # This is the scalar type of the elements. It provides their C support code.
+    # The scalar type of the elements. The methods below return its support code, headers, libraries and options.
     _element = property(lambda self: scal.get_scalar_type(self.dtype))
 
     def c_support_code(self):
@@ -580,7 +582,9 @@ def _short(value):
 
 
 def get_atol_rtol(a, b):
-    """Return the tolerances ``(atol, rtol)`` for a comparison of two arrays, by the less precise dtype.
+    """Return the tolerances ``(atol, rtol)`` for a comparison of two arrays.
+
+    The less precise of the two dtypes determines the tolerances.
 
     If the flag `config.tensor.cmp_sloppy` is 1 or 2, the tolerances are larger.
     """

@@ -22,7 +22,7 @@ def as_int_none_variable(x):
     Raises
     ------
     TypeError
-        If `x` is not an integer.
+        If `x` is neither None nor an integer.
     """
     if x is None:
         return NoneConst
@@ -96,8 +96,8 @@ class SliceType(Type):
         """Return True if both values are the same slice object."""
         return isinstance(a, slice) and a is b
 
-    # Theano 1.0 had no C code for slices, so the C code of users' Ops does not support them. An Op without native code
-    # therefore uses `perform` if an input is a slice.
+    # Theano 1.0 had no C code for slices, so the C code of users' Ops does not support slices. If an input is a slice,
+    # the method `perform` of an Op without native code therefore runs, not its C code.
     only_in_native_code = True
 
     # In C code, a slice is a `PyObject *`, as for Generic.

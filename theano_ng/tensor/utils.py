@@ -49,8 +49,8 @@ def shape_of_variables(fgraph, input_shapes):
         raise ValueError("input_shapes lacks the shape of %s" % ", ".join(str(x) for x in missing))
     shape_of = fgraph.shape_feature.shape_of
 
-    # The symbolic shapes depend on the lengths of the inputs. Replace these
-    # lengths by scalar variables.
+    # The symbolic shapes are functions of the lengths of the inputs. Replace these lengths by scalar variables, so that
+    # a compiled function can compute the shapes from numbers.
     scalars, numbers, givens = [], [], {}
     for x in fgraph.inputs:
         shape = shape_of[x]

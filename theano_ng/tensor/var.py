@@ -49,8 +49,9 @@ def equal_slices(s1, s2):
 class _tensor_py_operators(_Methods):
     """Attributes, methods and operators of tensor variables.
 
-    The methods have the names and parameters of the methods of :class:`numpy.ndarray`. `theano_ng.tensor.methods` adds
-    the methods that apply Ops, because the Ops need this module.
+    The methods have the names and parameters of the methods of :class:`numpy.ndarray`. The module
+    `theano_ng.tensor.methods` adds the methods that apply Ops. They are not defined here, because the modules of the
+    Ops import this module.
     """
 
     type: TensorType
@@ -217,7 +218,7 @@ class TensorConstant(_tensor_py_operators, Constant):
     of_value : callable
         A function that makes a constant from a value. `tensor.constant` sets this attribute.
     tag.unique_value
-        The value that all elements have, if they are equal and the constant is not 0-d. Otherwise, None.
+        The value that all elements have, if they are equal. None if they differ, or if the data is 0-d or empty.
     """
 
     type: TensorType

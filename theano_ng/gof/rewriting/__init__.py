@@ -83,7 +83,7 @@ def _list_of_nodes(fgraph: FunctionGraph) -> list[Apply]:
     return list(fgraph.toposort())
 
 
-# The repr and the pickles of classes contain the classic path.
+# Set the module of these classes to the path of Theano 1.0, which their repr and their pickles then contain.
 for _cls in (
     FromFunctionOptimizer,
     Optimizer,

@@ -25,7 +25,7 @@ _numbers = itertools.count(1)
 def next_index() -> int:
     """Return a number that is unique among the optimizers of the process.
 
-    Their hashes then do not depend on addresses.
+    Optimizers use this number as their hash, so that hashes do not depend on memory addresses.
     """
     return next(_numbers)
 
@@ -33,7 +33,7 @@ def next_index() -> int:
 class Numbered:
     """A base class of objects that equal only themselves.
 
-    The hash is a number that is assigned at the first request.
+    The hash of an object is the number that `next_index` returns when the hash is first requested.
     """
 
     _optimizer_idx: int
@@ -100,7 +100,7 @@ class Optimizer(Numbered):
     def optimize(self, fgraph: FunctionGraph, *args: Any, **kwargs: Any) -> Any:
         """Attach the required features, then call `apply`. This is the entry point for callers."""
         changed = [(make, make.enable) for make in constant_makers]
-        changing_back = iter(changed)  # created now, because memory may be exhausted at the end
+        changing_back = iter(changed)  # made here: it needs memory, which may be exhausted at the end
         try:
             for make, _ in changed:
                 make.enable = False
@@ -257,7 +257,7 @@ class SeqOptimizer(Optimizer, list):
                 sub_prof = None
                 try:
                     sub_prof = opt.optimize(fgraph)
-                except (AssertionError, MemoryError):  # without memory, the graph may be half rewritten
+                except (AssertionError, MemoryError):  # after a MemoryError, the graph may be half rewritten
                     raise
                 except Exception as e:
                     if self.failure_callback is None:
@@ -289,7 +289,7 @@ class SeqOptimizer(Optimizer, list):
         )
 
     def add_requirements(self, fgraph: FunctionGraph) -> None:
-        # Do nothing: each optimizer attaches the features that it needs when it runs.
+        # Do nothing: when `apply` calls `optimize` of an optimizer, `optimize` attaches the features that it needs.
         pass
 
     def __str__(self) -> str:

@@ -334,13 +334,13 @@ def _label(opt: Any) -> str:
 class _Run:
     """The state of one `EquilibriumOptimizer.apply`.
 
-    Optimizers cannot store this state, because all functions of the process share them.
+    An optimizer cannot store this state, because all functions of the process share the optimizer.
     """
 
     def __init__(self, opt: EquilibriumOptimizer, fgraph: FunctionGraph, start_from: Sequence[Variable] | None) -> None:
         self.opt, self.fgraph = opt, fgraph
         t0 = time.perf_counter()
-        # In the first pass, the rules visit the nodes in the documented order: last nodes first. The Worklist gets all
+        # Sort the nodes: the first pass visits them from the last to the first, as documented. The Worklist gets all
         # nodes, not only those of `start_from`, because changes spread to clients.
         everything = fgraph.sorted_nodes()
         self.nodes = everything if start_from is None else graph.io_toposort(fgraph.inputs, start_from)
@@ -392,8 +392,8 @@ class _Run:
                 self.toposort_time = 0.0
                 loop_counts.append(self.counts)
                 loop_timing.append(time.perf_counter() - t0)
-                # The log also contains replacements that were refused and undone. Therefore also end the loop if no
-                # replacement was kept. Otherwise it would never end.
+                # The log also contains replacements that were refused and undone, so it may grow in every pass. So
+                # also end the loop if no replacement was kept.
                 if len(work.log) == started or not self.counts:
                     break
         finally:
@@ -426,7 +426,7 @@ class _Run:
         return self.work.in_order(self.nodes + [node for node in self.work.log if node is not None])
 
     def count(self, opt: Any, created: int) -> None:
-        """Record one use of `opt`. Record in `exceeded` that it was used too often, which stops the run."""
+        """Record one use of `opt`. If `opt` was used too often, set `exceeded` to its name, which stops the run."""
         self.counts[opt] = self.counts.get(opt, 0) + 1
         used = self.global_count[opt] = self.global_count.get(opt, 0) + 1
         self.node_created[opt] = self.node_created.get(opt, 0) + created
@@ -462,9 +462,9 @@ class _Run:
         return profs
 
     def apply_to_changes(self, gopt: Any, seen: int) -> Any:
-        """Visit the nodes near the changes since entry `seen` of the log.
+        """Apply `gopt` to the nodes that were added or changed since entry `seen` of the log.
 
-        Repeat this for the resulting changes until a visit changes nothing.
+        Repeat this for the nodes that `gopt` adds or changes until it changes nothing. Return the sum of the profiles.
         """
         prof = None
         work = self.work
@@ -475,8 +475,8 @@ class _Run:
             part = gopt.apply_to(self.fgraph, nodes)
             prof = part if prof is None else gopt.merge_profile(prof, part)
             if part[1] == 0:
-                # The log also contains replacements that were refused and undone. Mark them as seen, because they would
-                # otherwise be tried forever.
+                # The log also contains replacements that were refused and undone. Mark these entries as seen, because
+                # `gopt` would otherwise try the replacements forever.
                 self.seen[gopt] = len(work.log)
                 return prof
 

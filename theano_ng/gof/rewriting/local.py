@@ -73,7 +73,7 @@ class FromFunctionLocalOptimizer(LocalOptimizer):
         self.fn = fn
         tracks = None if tracks is None else list(tracks)
         self._tracks = tracks
-        # A tuple compares by identity first; a dict would call __hash__ and __eq__ of the op each time.
+        # Store the Ops in a tuple: `in` finds an identical Op without a call. A dict would call the Op's __hash__.
         self._ops = tuple([t for t in tracks or () if not isinstance(t, type)])
         self._classes = tuple([t for t in tracks if isinstance(t, type)]) if tracks else object
         self.requirements = requirement_functions(requirements)
@@ -206,14 +206,15 @@ class RuleIndex:
         return self._found_for(op)[0]
 
     def transforms_for(self, op: Any) -> tuple[tuple[LocalOptimizer, Callable[..., Any]], ...]:
-        """Return the rules of `rules_for`, each paired with the function that its `transform` calls for a node of `op`.
+        """Return the rules of `rules_for`, each paired with a function that transforms a node of `op`.
 
-        The function can be called directly, because the Op need not be checked again.
+        For a `FromFunctionLocalOptimizer`, this is the rule's own function, because the Op need not be checked again.
+        For any other rule, it is `transform`.
         """
         return self._found_for(op)[1]
 
     def _found_for(self, op: Any) -> tuple[Any, Any]:
-        # If only the class of an Op decides, look up the class. This avoids calling the Op's __hash__.
+        # If the class of an Op determines the rules, use the class as the key. This avoids a call of the Op's __hash__.
         cls = type(op)
         key = cls if self._class_decides and cls not in self._classes_with_ops else op
         found = self._cache.get(key)
@@ -298,7 +299,7 @@ class LocalOptGroup(LocalOptimizer):
             for variable in replacement:
                 if variable is not None and variable.owner is not None:
                     owners[variable.owner] = None
-            # The next round needs one node with the outputs in the original order.
+            # The next round tries the rules on one node, which must compute all replacements in the original order.
             if len(owners) != 1:
                 return replacement
             (node,) = owners
@@ -414,7 +415,7 @@ class LocalMetaOptimizer(LocalOptimizer):
         self.optimizers: list[LocalOptimizer] = []
 
     def register(self, optimizer: LocalOptimizer, tag_list: Iterable[str]) -> None:
-        """Add a rule under tags."""
+        """Add a rule. The flags `config.metaopt...` include or exclude it by the tags in `tag_list`."""
         self.optimizers.append(optimizer)
         for track in optimizer.tracks() or ():
             self.track_dict.setdefault(track, []).append(optimizer)

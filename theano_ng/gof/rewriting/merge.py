@@ -87,7 +87,7 @@ class MergeFeature:
         self.destroyers: set[Apply] = set()
         self.scheduled: list[tuple[list[tuple[Any, Any]], str]] = []
         self.blacklist: set[tuple[Any, Any]] = set()
-        # Ignore the orderings of other features, which may be unpickled later.
+        # Use `sorted_nodes`, which ignores the orderings of other features: they may not be unpickled yet.
         for node in fgraph.sorted_nodes():
             self.on_import(fgraph, node, "on_attach")
 
@@ -130,7 +130,7 @@ class MergeFeature:
                 self.process_node(fgraph, node)
 
     def process_constant(self, fgraph: FunctionGraph, c: Constant) -> None:
-        """Determine if a constant can be merged, and schedule the replacement."""
+        """If the graph contains an equal constant, schedule the replacement of `c` by it. Otherwise record `c`."""
         sig = self.atomic_sig.get(c)
         if sig is None:
             sig = self.atomic_sig[c] = c.merge_signature()
@@ -144,7 +144,7 @@ class MergeFeature:
             self.scheduled.append(([(c, other)], "constant"))
 
     def process_node(self, fgraph: FunctionGraph, node: Apply) -> None:
-        """Determine if a node can be merged, and schedule the replacement."""
+        """If the table contains an equal node, schedule a merge with it. Otherwise add `node` to the table."""
         self._forget(node)
         inputs = node.inputs
         bare = _bare_inputs(node)
@@ -198,8 +198,8 @@ class MergeFeature:
                 merged = a.owner.op(a.owner.inputs[0], *conditions)
                 copy_stack_trace([a, b], merged)
                 return [(a, merged), (b, merged)]
-            # Only one input is an assertion; the other is its bare variable. A node on which the condition depends must
-            # keep the bare variable.
+            # One input is an assertion, and the other input is the asserted variable. The node `other`, which has the
+            # asserted variable as input, gets the assertion instead, unless the condition depends on this node.
             asserted, other = (a, candidate) if _is_assert(a) else (b, node)
             if _depends_on(asserted.owner.inputs[1:], (other,)):
                 return None
@@ -255,7 +255,8 @@ class MergeOptimizer(Optimizer):
         -------
         tuple
             (number of failures, time, time of validation, time of callbacks, times of callbacks by name, nodes merged,
-            constants merged). The times of validation and callbacks are None and {} if the graph is not profiled.
+            constants merged). If the graph is not profiled, the times of validation and of callbacks are None, and the
+            times by name are {}.
         """
         feature = fgraph.merge_feature
         t0 = time.perf_counter()
@@ -289,8 +290,8 @@ class MergeOptimizer(Optimizer):
                 try:
                     if kind == "node":
                         for old, new in pairs:
-                            # Keep all places in the user's code that created this expression, up to the limit of a
-                            # message.
+                            # The merged node gets the stack traces of both nodes, unless it has MAX_TRACES already.
+                            # Error messages then show all places in the user's code that created the expression.
                             if len(getattr(new.tag, "trace", None) or ()) < MAX_TRACES:
                                 copy_stack_trace(old, new)
                     fgraph.replace_all_validate(pairs, reason="MergeOptimizer")
@@ -346,7 +347,7 @@ class MergeOptimizer(Optimizer):
                 if node not in fgraph.apply_nodes or new.owner not in fgraph.apply_nodes:
                     return []
                 if _depends_on(new.owner.inputs[1:], (node,)):
-                    # After this merge was scheduled, an earlier merge made the condition depend on the node.
+                    # Since this merge was scheduled, another merge has made the condition depend on the node.
                     return []
                 for i, r in enumerate(node.inputs):
                     if r is bare:
@@ -366,7 +367,8 @@ class MergeOptimizer(Optimizer):
             ):
                 return []
             if fgraph.merge_feature.destroyers and (_destroyed(old) or _destroyed(new)):
-                # If one of two clients of a variable overwrites it, a merge would need a copy.
+                # Do not merge if a node overwrites one of the variables: the clients of the other variable would need a
+                # copy of the value.
                 return []
             result.append((old, new))
         return result

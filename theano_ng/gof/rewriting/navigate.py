@@ -56,7 +56,7 @@ class Updater:
             self.pruner(node)
 
     def on_detach(self, fgraph: FunctionGraph) -> None:
-        # The functions are closures over a walk that has finished. Do not keep its data alive.
+        # The functions are closures that refer to the data of a finished walk. Drop them to free the data.
         self.importer = self.pruner = self.chin = None
 
     def __str__(self) -> str:
@@ -64,7 +64,7 @@ class Updater:
 
 
 class ChangeTracker:
-    """A feature whose attribute `changed` is True if the graph was modified since `reset`.
+    """A feature whose attribute `changed` is True if the graph was modified since the last call of `reset`.
 
     The feature is available as ``fgraph.change_tracker``.
     """
@@ -129,7 +129,7 @@ class NavigatorOptimizer(Optimizer):
         local_opt: Any,
         node: Apply,
     ) -> None:
-        """Handle an exception as `warn` does, but ignore InconsistencyError: this node cannot work in place."""
+        """Handle an exception as `warn` does, but ignore InconsistencyError: the node cannot work in place."""
         if not isinstance(exc, InconsistencyError):
             NavigatorOptimizer.warn(exc, nav, repl_pairs, local_opt, node)
 
@@ -237,7 +237,7 @@ class NavigatorOptimizer(Optimizer):
                 fgraph.replace_all_validate_remove(repl_pairs, remove=remove, reason=lopt)
             else:
                 fgraph.replace_all_validate(repl_pairs, reason=lopt)
-        except MemoryError:  # the graph may not have been restored
+        except MemoryError:  # replace_all_validate may have failed to restore the graph
             raise
         except Exception as e:
             # replace_all_validate has restored the graph.
@@ -274,7 +274,7 @@ class TrackFilter:
         self._by_class: dict[type, Any] = {}
 
     def matches_class(self, cls: type) -> Any:
-        """Return True or False if the class of the Op decides. Return None if the Op itself has to be checked."""
+        """Return True if the rule may apply to every Op of a class, False if to no Op, None if it depends on the Op."""
         answer = self._by_class.get(cls, self)
         if answer is self:
             if issubclass(cls, self._classes):
@@ -330,7 +330,8 @@ class TopoOptimizer(NavigatorOptimizer):
         self._filter: tuple[list[Any] | None, TrackFilter] | None = None
 
     def _may_apply(self) -> TrackFilter:
-        # Rules can be added to a group after the navigator was created, so rebuild the filter if the tracks changed.
+        # If `local_opt` is a group, rules may be added to it after this navigator was created. So rebuild the filter if
+        # the tracks changed.
         tracks = self.local_opt.tracks()
         key = None if tracks is None else list(tracks)
         if self._filter is None or self._filter[0] != key:

@@ -30,7 +30,7 @@ class _RuleOfOneOp(LocalOptimizer):
 
 
 class OpSub(_RuleOfOneOp):
-    """Replace every application of `op1` by `op2` on the same inputs: ``op1(*inputs) -> op2(*inputs)``.
+    """A rule that replaces each node of `op1` by `op2` on the same inputs: ``op1(*inputs) -> op2(*inputs)``.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class OpSub(_RuleOfOneOp):
 
 
 class OpRemove(_RuleOfOneOp):
-    """Remove every application of `op`: its outputs are replaced by its inputs, in order: ``op(x) -> x``.
+    """A rule that replaces the outputs of each node of `op` by the inputs, in order: ``op(x) -> x``.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ class OpPattern:
 
 
 def tracked(op: Any) -> list[Any]:
-    """Return the Ops and Op classes that a rule must track, given the first element of its pattern (a tuple)."""
+    """Return the Ops and Op classes that a rule must track if `op` is the first element of its pattern."""
     return list(op.op_classes) if isinstance(op, OpPattern) else [op]
 
 
@@ -241,7 +241,8 @@ class PatternSub(LocalOptimizer):
         ret = build(self.out_pattern, bindings)
         old = node.outputs[0]
         if getattr(ret, "type", None) != old.type:
-            # A pattern does not specify dtypes and broadcast patterns. A result of another type is not a replacement.
+            # The result may differ from `old` in dtype or broadcast pattern, which a pattern does not specify. The rule
+            # applies only if the result can be converted to the type of `old`.
             try:
                 ret = old.type.filter_variable(ret)
             except TypeError:
@@ -285,7 +286,7 @@ class PatternSub(LocalOptimizer):
 def node_matcher(
     pattern: Any, allow_multiple_clients: bool, skip_identities_fn: Callable[[Variable], Any] | None = None
 ) -> NodeMatcher:
-    """Compile a pattern of `PatternSub` for its outermost node.
+    """Compile a pattern of `PatternSub` into a function that takes the outermost node of a possible match.
 
     Returns
     -------
@@ -327,7 +328,7 @@ def arguments_matcher(
         return _any_order([(m, not isinstance(p, (int, float))) for m, p in zip(arguments, patterns)], rest)
     if rest is not None:
         return _first_inputs(arguments, rest)
-    # Most Ops have one or two operands. For these numbers, the overhead of a loop is larger than its body.
+    # Avoid a loop for one and for two operands, which most Ops have: the overhead would be larger than the body.
     if len(arguments) == 1:
         (only,) = arguments
 
@@ -346,7 +347,7 @@ def arguments_matcher(
         def match(node: Apply, bindings: dict[Any, Any]) -> bool | None:
             if len(node.inputs) != len(arguments):
                 return False
-            for matches, variable in zip(arguments, node.inputs):  # noqa: SIM110, a generator takes longer
+            for matches, variable in zip(arguments, node.inputs):  # noqa: SIM110, all() of a generator takes longer
                 if not matches(variable, bindings):
                     return False
             return True
@@ -355,7 +356,7 @@ def arguments_matcher(
 
 
 def _cost(pattern: Any) -> int:
-    """Return a number that is larger if a pattern takes longer to test. Tuples come first, then names, then numbers."""
+    """Return the rank of a pattern by the time that its test takes: 0 for tuples, 1 for names, 2 for numbers."""
     while isinstance(pattern, dict):
         pattern = pattern["pattern"]
     return 0 if isinstance(pattern, (list, tuple)) else 1 if isinstance(pattern, str) else 2
@@ -415,7 +416,7 @@ def _matcher(
     elif isinstance(pattern, (int, float)):
 
         def direct(variable: Variable, bindings: dict[Any, Any]) -> bool | None:
-            # A rule may compare one operand with several numbers. Read the value of the operand only once.
+            # A rule may compare one operand with several numbers, so store the value of the operand in `bindings`.
             value = bindings.get(variable, bindings)
             if value is bindings:
                 value = bindings[variable] = _read_constant(variable)
@@ -472,7 +473,7 @@ def _constraint_matcher(
     inner = _matcher(pattern["pattern"], pattern.get("allow_multiple_clients", allow), allow_inside, skip, retries)
     constraint = pattern.get("constraint")
     if constraint is not None and isinstance(pattern["pattern"], str):
-        # A name matches any variable. So test the constraint first, because it fails more often than the name.
+        # Test the constraint first, because it fails more often: an unbound name matches any variable.
         return lambda variable, bindings: bool(constraint(variable)) and inner(variable, bindings)
 
     def match(variable: Variable, bindings: dict[Any, Any]) -> bool | None:
@@ -517,7 +518,7 @@ _read_constant: Callable[[Variable], Any] = _plain_constant
 
 
 def read_constants_by(function: Callable[[Variable], Any]) -> None:
-    """Set the function that reads the constants that are compared with numbers in patterns.
+    """Set the function that reads the value of a constant when a number in a pattern is compared with it.
 
     ``function(variable)`` returns a number or None. A higher layer sets a function that also reads broadcast constants.
     """

@@ -28,7 +28,7 @@ def _is_computed_by(r: Variable, expected: Any) -> bool:
 
 
 def _check_chain(r: Any, chain: Sequence[Any]) -> bool:
-    """Return the result of `check_chain`. `chain` is a sequence."""
+    """Return the result of `check_chain` for a variable and a chain that is given as one sequence."""
     rest = list(reversed(chain))
     while rest:
         if not _is_computed_by(r, rest.pop()):

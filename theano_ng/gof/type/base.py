@@ -46,6 +46,7 @@ class CLinkerType(CLinkerObject):
         name : str
             A part of every declared identifier.
         sub : dict
+            ``sub['fail']`` is the C statement to execute after an error.
         check_input : bool
             Whether to declare variables for input checks.
         """
@@ -89,7 +90,7 @@ class CLinkerType(CLinkerObject):
     def c_code_cache_version(self) -> tuple[Any, ...]:
         """Return the version of this type's C code.
 
-        If the version is the empty tuple, modules are not cached across processes.
+        If the version is the empty tuple, C modules that use the type are not cached across processes.
         """
         return ()
 
@@ -259,7 +260,7 @@ class Generic(SingletonType):
         return "Py_XDECREF(%s);" % name
 
     def c_extract(self, name: str, sub: dict[str, str], check_input: bool = True) -> str:
-        # The C variable owns a separate reference.
+        # The C variable needs a reference of its own, because ``py_<name>`` is borrowed.
         return """
         %(c)s = py_%(c)s;
         Py_INCREF(%(c)s);

@@ -25,7 +25,7 @@ class CDataType(Type):
     extra_support_code : str
         C code for file scope.
     version : tuple, optional
-        The version for the cache. If it is not given, modules are not cached across processes.
+        The version for the cache. If it is not given, C modules that use the type are not cached across processes.
 
     Raises
     ------
@@ -123,7 +123,7 @@ class CDataType(Type):
         return self._get_func()(ptr)
 
     def c_is_simple(self) -> bool:
-        """Return True: a pointer fits in a register, and the pointer of a temporary is freed after every run."""
+        """Return True, so that the pointer of a temporary variable is freed after every run, not kept for the next."""
         return True
 
     def c_declare(self, name: str, sub: dict[str, str], check_input: bool = True) -> str:
@@ -153,7 +153,7 @@ class CDataType(Type):
         """ % dict(name=name, ctype=self.ctype, fail=sub["fail"])
 
     def c_support_code(self) -> list[str]:
-        # Return two strings, because types that differ only in the second string share the first string.
+        # Return two strings: if two types in a module differ only in the second string, the first is written once.
         return [
             """
 static void _theano_capsule_destructor(PyObject *o) {
@@ -193,8 +193,8 @@ if (%(name)s == NULL) {
     def c_cleanup(self, name: str, sub: dict[str, str]) -> str:
         if self.freefunc is None:
             return ""
-        # No capsule owns a pointer that one Op passes to the next Op inside a module, so free it here. After a failure
-        # it is unknown which pointers have been freed.
+        # No capsule owns a pointer that one Op passes to the next Op inside a module, so free it here. After a failed
+        # run, free nothing, because it is unknown which pointers have been freed already.
         return """
 if (%(name)s != NULL && %(name)s != %(name)s_owned && %(name)s_failure != NULL && *%(name)s_failure == 0) {
   ((void (*)(void *))%(freefunc)s)((void *)%(name)s);
@@ -240,7 +240,7 @@ class CDataTypeConstant(Constant):
         return super().__reduce_ex__(protocol)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CDataTypeConstant:
-        # The copy can share the capsule, because it stays in the same process.
+        # The copy can share the capsule, because both constants are in the same process.
         memo[id(self)] = new = self.clone()
         return new
 

@@ -67,7 +67,8 @@ class EnumType(Type, dict):
                         "%s: when using a tuple to define a constant, your tuple should contain 2 values: alias and value,"
                         " not %r" % (type(self).__name__, value)
                     )
-                # Accept both orders, because the documentation writes both. Values are never strings.
+                # Accept (alias, value) and (value, alias), because the documentation uses both orders. The alias is the
+                # string, because values are never strings.
                 alias, value = value if isinstance(value[0], str) else reversed(value)
                 if not isinstance(alias, str):
                     raise TypeError("%s: constant alias should be a string, got %r." % (type(self).__name__, alias))
@@ -125,7 +126,7 @@ class EnumType(Type, dict):
         return (self.ctype, self.cname, self._value_key(), tuple(sorted(self.aliases.items())))
 
     def _value_key(self) -> tuple[Any, ...]:
-        # Compare the repr of values: 1 and 1.0 differ in C, and NaN has to equal itself.
+        # The key contains the repr of each value: 1 and 1.0 must differ, as in C, and NaN must equal itself.
         return tuple((name, repr(self[name])) for name in sorted(self))
 
     def __hash__(self) -> int:  # type: ignore[override]
@@ -150,7 +151,7 @@ class EnumType(Type, dict):
 
     __str__ = __repr__
 
-    # An enum without constants is still a type.
+    # An enum without constants is an empty dict, but it must be true like any other type.
     def __bool__(self) -> bool:
         return True
 
@@ -218,7 +219,7 @@ class EnumType(Type, dict):
         return bool(a == b or (a != a and b != b))
 
     def values_eq_approx(self, a: Any, b: Any) -> bool:
-        # Neighboring constants may be close to each other, and integers are never approximate.
+        # Compare integers exactly, and floats with a small tolerance, so that constants with close values differ.
         if isinstance(a, int) and isinstance(b, int):
             return a == b
         return self.values_eq(a, b) or abs(a - b) <= 1e-8 * max(abs(a), abs(b)) < float("inf")
@@ -408,5 +409,5 @@ class CEnumType(EnumList):
         """ % dict(name=name, cases=cases, classname=re.sub(r"\W", "_", type(self).__name__), fail=sub["fail"])
 
     def c_code_cache_version(self) -> tuple[Any, ...]:
-        # The C values depend on the headers, so the version depends only on names and positions.
+        # The version depends on the names and positions in the C code, not on the C values, which are in the headers.
         return (2, super().c_code_cache_version())

@@ -280,7 +280,7 @@ int GpuArray_reshape(GpuArray *r, const GpuArray *a, unsigned nd, const size_t *
         return context_failed(a->data->context, GA_VALUE_ERROR,
                               "an array of %zu elements cannot be reshaped to %zu elements", elements(a), size);
     if (order == GA_F_ORDER) {
-        /* Reshape the reversed axes in C order. */
+        /* Reverse the axes, reshape in C order, and reverse the axes of the result. */
         GpuArray flipped, result;
         size_t reversed[GA_MAX_DIMS];
         for (unsigned i = 0; i < nd; ++i)
@@ -334,7 +334,7 @@ void copiers_free(gpucontext *ctx)
     while (ctx->copiers != NULL) {
         struct copier *c = ctx->copiers;
         ctx->copiers = c->next;
-        free(c->kernel); /* the kernel's reference to the context was dropped in copier_for */
+        free(c->kernel); /* copier_for has already dropped the kernel's reference to the context */
         free(c);
     }
 }
@@ -515,7 +515,7 @@ static int copy_strided(const GpuArray *to, const GpuArray *from, const ssize_t 
     return gpukernel_call(kernel, 1, &groups, &group, 0, args);
 }
 
-/* Compute the range of bytes that an array covers in its memory. */
+/* Compute the range of bytes in the gpudata that the elements of an array cover. */
 static void extent(const GpuArray *a, ssize_t *low, ssize_t *high)
 {
     *low = (ssize_t)a->offset;

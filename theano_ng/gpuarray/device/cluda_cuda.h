@@ -47,7 +47,7 @@ typedef ptrdiff_t ga_ssize;
 /* Complex numbers are structs with the members x (real part) and y (imaginary part). */
 typedef float2 ga_cfloat;
 typedef double2 ga_cdouble;
-/* A storage type only: kernels compute with ga_float. */
+/* Halves are only stored in this type: kernels convert them to ga_float to compute. */
 struct ga_half {
     ga_ushort data;
 };
@@ -73,7 +73,7 @@ __device__ static inline ga_half ga_float2half(ga_float x)
     return y;
 }
 
-/* Convert in one step, which rounds once. */
+/* Convert a double directly to a half, so that the value is rounded only once. */
 __device__ static inline ga_half ga_double2half(ga_double x)
 {
     ga_half y;

@@ -540,7 +540,8 @@ int gpukernel_sched(gpukernel *k, size_t n, size_t *groups, size_t *group)
     size_t threads = *group, count = *groups;
     if (threads == 0) {
         size_t most = k->kernel.max_group < info->max_group ? k->kernel.max_group : info->max_group;
-        /* 256 threads are enough: they hide latency on a GPU, and on a CPU a group is a loop that is vectorized. */
+        /* 256 threads are enough. On a GPU, they hide the latency of memory. On a CPU, the compiler turns a group
+         * into a loop and vectorizes it. */
         threads = most < 256 ? most : 256;
         if (count > 0 && (n + count - 1) / count < threads)
             threads = (n + count - 1) / count;

@@ -138,7 +138,7 @@ static int open_number(cuda_device *d, int number, int flags)
     CUDA_CHECK(d, cuda.cuDeviceGet(&d->id, number), "cuDeviceGet");
     if (schedule) {
         CUresult status = cuda.cuDevicePrimaryCtxSetFlags_v2(d->id, schedule);
-        /* if the context is already active, its creator has chosen how threads wait */
+        /* If the context is already active, ignore the error: its creator has chosen how threads wait. */
         if (status != CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE)
             CUDA_CHECK(d, status, "cuDevicePrimaryCtxSetFlags");
     }
@@ -213,7 +213,7 @@ static void close_stream(cuda_device *d)
         cuda.cuMemFreeHost(d->staging.memory);
     if (d->stream)
         cuda.cuStreamDestroy_v2(d->stream);
-    if (guard.before == NULL) /* the thread had no current context before */
+    if (guard.before == NULL) /* the thread had no current context, and cuda_leave does not restore this state */
         cuda.cuCtxSetCurrent(NULL);
     cuda_leave(&guard);
 }
@@ -425,7 +425,7 @@ static int cuda_fence(device *first, device *waiting)
     CUevent event = NULL;
     if (a == b)
         return GA_NO_ERROR;
-    if (a->capturing || b->capturing) /* a wait would pull the other stream into the graph that is being recorded */
+    if (a->capturing || b->capturing) /* CUDA would record the work of the other stream in the graph, too */
         return device_failed(waiting, GA_INVALID_ERROR,
                              "waiting for another device is not possible while launches are recorded");
     int code = record_event(a, &event);

@@ -24,7 +24,7 @@ struct cuda_staging {
     char *memory;
     int half;        /* index of the half that is being filled */
     size_t used;     /* bytes used of this half */
-    CUevent gone[2]; /* for each half, the event after the last copy that uses the half */
+    CUevent gone[2]; /* for each half, the event that follows the last copy from or to it */
     int on_its_way[2];
 };
 
@@ -51,8 +51,8 @@ int cuda_failed(cuda_device *, CUresult, const char *what);
             return cuda_failed(d, status_, what);         \
     } while (0)
 
-/* Make the device's context current in this thread until the end of the block. Then restore the thread's previous
- * context, which another device or another library may have set. */
+/* CUDA_ENTER makes the device's context current in this thread. At the end of the C block, cuda_leave restores the
+ * context that another device or library had set before. If there was none, the device's context stays current. */
 struct cuda_guard {
     CUcontext before;
     int changed;

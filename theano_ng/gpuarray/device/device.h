@@ -91,23 +91,23 @@ typedef struct device_table {
      * The error message goes into `waiting`. */
     int (*fence)(device *first, device *waiting);
     int (*sync)(device *);
-    /* Graphs of CUDA: launches between begin and end are recorded, not run. Back ends without graphs return
-     * GA_UNSUPPORTED_ERROR. */
+    /* Begin, end, run or release a CUDA graph. Launches between begin and end are recorded, not run. Back ends without
+     * graphs return GA_UNSUPPORTED_ERROR. */
     int (*graph)(device *, enum device_graph_step, void **graph);
 } device_table;
 
 extern const device_table device_cuda, device_opencl, device_stub;
 
-/* Settings that Python makes for the back ends: the path of a shared library ("opencl", "cuda", "nvrtc"), and the
- * prefix of kernels ("opencl", "cuda"). An unset library path is NULL, and the system's loader searches for the
- * library. An unset dialect is "". */
+/* Settings that Python makes for the back ends: the paths of the shared libraries "opencl", "cuda" and "nvrtc", and the
+ * dialects of "opencl" and "cuda" (the text that precedes the source of every kernel). A path that is not set is NULL,
+ * and the system's loader searches for the library. A dialect that is not set is "". */
 const char *device_library(const char *which);
 const char *device_dialect(const char *table);
 int device_set_library(const char *which, const char *path);
 int device_set_dialect(const char *table, const char *text);
 
-/* A lock that callers of a back end's functions hold (Python's GIL). It is released while a compiler runs. If the
- * pointers are NULL, there is no lock. The argument of `acquire` is the result of `release`. */
+/* The lock that callers of a back end's functions hold (Python's GIL). Back ends release it while a compiler runs. If
+ * the pointers are NULL, there is no lock. The argument of `acquire` is the result of `release`. */
 typedef struct device_lock {
     void *(*release)(void);
     void (*acquire)(void *);

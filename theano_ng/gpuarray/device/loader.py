@@ -20,7 +20,7 @@ NVRTC_VERSIONS = (13, 12, 11)
 
 
 def use(which, path):
-    """Use a file as a library, even if another file is installed.
+    """Set the file of a library. This file is then used even if another file of the library is installed.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def nvidia(name, versions):
         return None
     try:
         return load_nvidia_dynamic_lib(name).abs_path
-    except Exception:  # an exception of cuda-pathfinder, or of a broken library: treat it as not installed
+    except Exception:  # if cuda-pathfinder fails, or the library is broken, treat the library as not installed
         return None
 
 
@@ -149,10 +149,10 @@ def opencl():
     Prefer the loader of the system if it finds a platform, then the loader in pyopencl's wheel, then the loader of the
     system without a platform. Return None if no loader is installed.
 
-    The wheel's loader also finds the platforms of the system, and PoCL of ``pocl-binary-distribution``, which computes
-    on the CPU. The wheel's loader reads pyopencl's folder from the environment variable ``PYOPENCL_HOME`` and
-    crashes if the variable is unset. Therefore this function sets the variable, as pyopencl itself does. pyopencl is
-    not imported.
+    The wheel's loader also finds the platforms of the system. In addition, it finds PoCL, which computes on the CPU, if
+    the wheel ``pocl-binary-distribution`` is installed. The wheel's loader reads pyopencl's folder from the environment
+    variable ``PYOPENCL_HOME`` and crashes if the variable is unset. Therefore this function sets the variable, as
+    pyopencl itself does. pyopencl is not imported.
     """
     return _given.get("opencl") or _opencl()
 

@@ -398,7 +398,7 @@ static int opencl_info(device *base, device_info *info)
         && cl.clGetDeviceInfo(d->id, CL_DEVICE_EXTENSIONS, size, extensions, NULL) == CL_SUCCESS)
         info->has_double = strstr(extensions, "cl_khr_fp64") != NULL;
     free(extensions);
-    info->has_half = 1; /* kernels only load and store halves, and every device has vload_half and vstore_half */
+    info->has_half = 1; /* kernels use only vload_half and vstore_half, which every device has */
     return GA_NO_ERROR;
 }
 
@@ -524,7 +524,8 @@ static int opencl_build(device *base, const char *text, int flags, const char *o
     }
     else {
         char *own = flags & GA_USE_OPENCL ? NULL : without_cluda(text);
-        /* For CPUs, define GA_PROCESSOR: kernels then have loops over adjacent elements, which are vectorized. */
+        /* For CPUs, define GA_PROCESSOR: kernels then loop over adjacent elements, and the compiler vectorizes these
+         * loops. */
         const char *kind = opencl_on_processor(d) ? "#define GA_PROCESSOR 1\n#line 1\n" : "";
         const char *texts[3] = {own != NULL ? kind : "", own != NULL ? device_dialect("opencl") : "",
                                 own != NULL ? own : text};

@@ -62,7 +62,7 @@ struct shelf {
     size_t size;
 };
 
-/* Storage for block records. The list of slabs contains all records, which the pool needs when it is closed. */
+/* Storage for block records. When the pool is closed, it visits all records through its list of slabs. */
 struct slab {
     struct slab *next;
     struct block blocks[RECORDS];
@@ -248,14 +248,14 @@ static void heap_put(struct pool *pool, struct block *block)
     heap_add(pool, block);
 }
 
-/* Take a block out of its heap; cut it to size if the rest is usable. */
+/* Take a block out of its heap. If the rest beyond `size` bytes is usable, cut it off and put it into the heap. */
 static struct block *heap_take(struct pool *pool, struct block *block, size_t size)
 {
     heap_remove(pool, block);
     size_t rest = block->size - size;
     if (rest >= (block->heap == LARGE_HEAP ? SMALL : pool->alignment)) {
         struct block *other = block_new(pool, block->segment, block->offset + size, rest, block->heap);
-        if (other) { /* without memory for a record, the block stays larger than needed */
+        if (other) { /* if there is no record for the rest, the block keeps its size */
             block_drop_memory(pool, block);
             block->size = size;
             other->chunk = block->chunk;
@@ -442,7 +442,8 @@ static int out_of_memory(struct pool *pool, size_t size)
     const pool_counts *counts = &pool->counts;
     device_info info = context->info;
     size_t largest, pieces;
-    /* query how much memory is free now; if the query fails, `info` keeps the values from the opening of the context */
+    /* Query how much memory is free now. If the query fails, `info` keeps the values of the time when the context was
+     * opened. */
     context->table->info(context->device, &info);
     largest_of(pool, &largest, &pieces);
     char limit[96] = "";

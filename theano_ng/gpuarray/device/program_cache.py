@@ -1,5 +1,6 @@
-"""A cache of program binaries, which processes share. Its files lie next to the files of the C cache, and the same
-trust rules apply to them.
+"""A cache of program binaries, which processes share. Its files lie next to the files of the cache of C modules.
+
+The files are trusted under the same conditions as C modules (see `gof.compiler.trust`).
 """
 
 import hashlib

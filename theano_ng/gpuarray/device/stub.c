@@ -1,5 +1,5 @@
-/* A stub device for tests: its memory is host memory, and its kernels are built and launched without being run. It
- * counts all calls (stub.h), and makes those calls fail that a test selects. So contexts, the pool, transfers and
+/* A stub device for tests: its memory is host memory. It accepts builds and launches of kernels, but runs no kernel. It
+ * counts all calls (stub.h), and makes the calls fail that a test selects. So contexts, the pool, transfers and
  * launches can be tested without a device. */
 #include "stub.h"
 

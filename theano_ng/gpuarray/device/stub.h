@@ -1,5 +1,5 @@
-/* The interface between tests and stub.c: one record for each of its devices, "stub0" to "stub7" ("stub" is the
- * first). The functions are exported: Python's ctypes calls them through the extension module. */
+/* The interface between tests and stub.c. Each of the devices "stub0" to "stub7" ("stub" is the first) has one record.
+ * The functions are exported: Python's ctypes calls them through the extension module. */
 #ifndef TNG_STUB_H
 #define TNG_STUB_H
 

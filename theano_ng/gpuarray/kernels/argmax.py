@@ -1,4 +1,4 @@
-"""Device code of maxima and their indices."""
+"""Device code that computes maxima and the indices of the maxima."""
 
 import itertools
 

@@ -67,7 +67,7 @@ def cumulation(dtype_in, dtype, product, axes, grouped, context):
         Dtypes of the elements of the input and of the result.
     product : bool
     axes : int
-        Number of axes except the axis of the sum.
+        Number of axes, not counting the axis along which elements are accumulated.
     grouped : bool
         If True, a group of threads processes one line together. Otherwise each thread processes one line.
     context : GpuContext or None

@@ -96,7 +96,10 @@ def program(kernels):
 
 
 def sample(name, kernels):
-    """Return one sample for several kernels (`DeviceKernel`). So a compiler reads their common prefix only once."""
+    """Return one sample that contains several kernels (`DeviceKernel`).
+
+    The device's compiler then reads the code in front of the kernels only once.
+    """
     text, _, flags = program({kernel.key: kernel for kernel in kernels}.values())
     return KernelSample(name, text, flags)
 

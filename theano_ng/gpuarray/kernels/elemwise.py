@@ -55,7 +55,7 @@ def elemwise_kernels(program, rank, context):
 
 
 class _KernelSource:
-    """A writer of the source code of the kernels.
+    """A writer of the source code of both kernels of an elementwise node.
 
     Operand k has the pointer ``tng_pk``. In the loop, its value is the variable ``tng_vk``. If all elements of an
     operand are equal (`Access.HOISTED`), each thread loads the value before the loop, into ``tng_hk``.
@@ -107,7 +107,8 @@ class _KernelSource:
         lines += [self._hoist(k) for k in sorted(hoisted)]
         if rank > 1:
             lines.append("    const ga_size tng_rows = %s;" % " * ".join("tng_d%d" % d for d in range(last)))
-            # Do not use TNG_EACH here: the compiler has to vectorize the inner loop.
+            # Do not use TNG_EACH for this loop over rows: TNG_EACH lets the compiler vectorize the loop itself, but the
+            # compiler has to vectorize the inner loop.
             lines.append(
                 "    for (ga_size tng_r = (ga_size)GID_1 * LDIM_1 + LID_1; tng_r < tng_rows; tng_r += (ga_size)GDIM_1 * LDIM_1) {"
             )
@@ -173,7 +174,7 @@ def kernel_samples():
     """Return samples for `kernels.samples`: all scalar ops that devices compute, for floats, and the integer ops for
     integers.
 
-    The structure of a strided kernel does not depend on the op, so there is one sample for each dtype.
+    The structure of a strided kernel does not depend on the op, so one op per dtype also has a strided kernel.
     """
     names = sorted(name for name in dir(scalar) if isinstance(getattr(scalar, name), scalar.ScalarOp))
     integers = "add and_ clip convert_to_float16 floor_div int_div invert lt maximum mod mul neg or_ pow sgn sub switch tanh true_div xor".split()
@@ -190,8 +191,9 @@ def kernel_samples():
 
 
 def _sample(op, dtype):
-    """Return the kernels of an op whose operands have this dtype, or an empty list if devices cannot compute it. One
-    operand has a single element, and one operand is broadcast.
+    """Return the kernels of an op whose operands have this dtype, or an empty list if devices cannot compute the op.
+
+    The second input may be broadcast, and the third input has a single element.
     """
     nin = op.nin if op.nin > 0 else 2
     in_dtypes = (dtype,) * nin

@@ -1,5 +1,6 @@
-"""Device code of indexing: increments of parts, gathers, scatters, and reading of indices. native/subtensor.c launches
-the kernels.
+"""Device code of indexing: kernels that increment views, gather elements, scatter elements, and read index arrays.
+
+native/subtensor.c launches the kernels.
 """
 
 from theano_ng.gpuarray.kernels import snippets
@@ -16,7 +17,7 @@ def has_atomic_add(dtype):
 
 
 def _add(dtype, to, value):
-    """Return the statement that adds one element to another element, as NumPy does."""
+    """Return the statement that adds the element `value` to the element `to`. The sum of bools is a logical or."""
     if dtype == "complex64":
         pair = "GLOBAL_MEM ga_cfloat *to = (GLOBAL_MEM ga_cfloat *)(%s); GLOBAL_MEM const ga_cfloat *from = (GLOBAL_MEM const ga_cfloat *)(%s);"
         return "{ %s to->x += from->x; to->y += from->y; }" % (pair % (to, value))
@@ -147,8 +148,8 @@ KERNEL void KERNEL_NAME(GLOBAL_MEM char *z, ga_size z_at, GLOBAL_MEM const char 
 
 
 def read_indices(dtypes, axes, context):
-    """Return the kernel that computes offsets from integer arrays, which are broadcast together. It sets ``note`` to 1
-    if an index is out of bounds.
+    """Return the kernel that computes offsets from integer arrays, which are broadcast together. If an index is out of
+    bounds, the kernel sets ``note[0]`` to 1.
 
     Parameters
     ----------

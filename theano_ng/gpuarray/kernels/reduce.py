@@ -332,7 +332,7 @@ def reduction_program(scalar_op, pre_scalar_op, in_dtype, acc_dtype, out_dtype):
 
 
 def dtype_after(op, dtype):
-    """Return the dtype of the result of a scalar op on an element of a dtype."""
+    """Return the dtype of the output of the scalar op `op` for one input of dtype `dtype`."""
     return op.make_node(scalar_apply(op, (dtype,), ()).inputs[0]).outputs[0].type.dtype
 
 

@@ -1,8 +1,8 @@
 """Samples of kernel source code for typical nodes, which tests compile even if there is no device.
 
 A module that writes device code has a function ``kernel_samples()`` that returns a list of `KernelSample`. The samples
-cover every form of source code that the module writes, with each type that changes it. `collect` finds them.
-``gpuarray/tests/test_nvrtc.py`` compiles them for CUDA devices.
+cover every form of source code that the module writes, for each dtype that changes this code. `collect` returns the
+samples of all modules. ``gpuarray/tests/test_nvrtc.py`` compiles the samples for CUDA devices.
 """
 
 import importlib
@@ -16,7 +16,7 @@ class KernelSample(NamedTuple):
     Attributes
     ----------
     name : str
-        A description for messages, "sum over axis 1, float16".
+        A description for messages, such as "sum over axis 1, float16".
     text : str
         A whole program in the dialect of ``cluda.h``, as for `pygpu.GpuKernel`.
     flags : int

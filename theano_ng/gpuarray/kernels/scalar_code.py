@@ -97,14 +97,14 @@ def _prologue():
         "#endif",
         # TNG_EACH is a loop over the indices below `count` that belong to a thread. `axis` is an axis of the launch.
         "#ifdef GA_PROCESSOR",
-        # Each thread has a contiguous range, so that the compiler vectorizes: no element depends on another.
+        # On CPUs, each thread has a contiguous range of indices, so that the compiler can vectorize the loop.
         "#define TNG_EACH(i, count, axis) \\",
         "    const ga_size i##_piece = ((count) + (ga_size)GDIM_##axis * LDIM_##axis - 1) / ((ga_size)GDIM_##axis * LDIM_##axis); \\",
         "    const ga_size i##_begin = ((ga_size)GID_##axis * LDIM_##axis + LID_##axis) * i##_piece; \\",
         "    const ga_size i##_end = i##_begin + i##_piece < (count) ? i##_begin + i##_piece : (count); \\",
         "    for (ga_size i = i##_begin; i < i##_end; ++i)",
         "#else",
-        # Adjacent threads access adjacent elements, so that the accesses are coalesced.
+        # On GPUs, adjacent threads access adjacent elements, so that the device coalesces the accesses.
         "#define TNG_EACH(i, count, axis) \\",
         "    for (ga_size i = (ga_size)GID_##axis * LDIM_##axis + LID_##axis; i < (count); i += (ga_size)GDIM_##axis * LDIM_##axis)",
         "#endif",
@@ -140,7 +140,7 @@ class ScalarCode(NamedTuple):
         C code that computes the output variables from the input variables. float16 variables have the type npy_float32
         unless `bits` is true.
     support : tuple of str
-        Source code that precedes the kernels. A program may contain each text several times.
+        Source code that precedes the kernels. `device_kernel.program` writes equal texts only once.
     bits : bool
         Whether float16 variables have a 16-bit type.
     doubles : bool
@@ -202,7 +202,7 @@ def scalar_code(op, node, names_in, names_out):
         if dtype.startswith("complex"):
             raise SupportCodeError("%s of %s: kernels do not compute with complex numbers" % (op, dtype))
     halves, bits = "float16" in dtypes, False
-    # Integer division by zero does not trap on devices: the result is 0, as in NumPy.
+    # With None, the C code does not check for zero divisors. On devices, ``x // 0`` is then 0, as in NumPy.
     sub = {"zeros": None} if divides(op) else {}
     try:
         try:
@@ -226,8 +226,8 @@ def scalar_code(op, node, names_in, names_out):
 
 
 def _support_texts(op, node):
-    """Yield the support code of an op. For a Composite, yield the support code of each inner op separately, because
-    other ops in the same program may use an inner op, too.
+    """Yield the support code of an op. For a Composite, yield the support code of each inner op separately: other ops
+    of the program may need the same text, and equal texts are written only once.
     """
     program = getattr(op, "_program", None)
     if program is not None:

@@ -20,7 +20,7 @@ TYPES = {
     "complex64": "ga_cfloat",
 }
 
-# Number of bytes -> dtype of elements that kernels move without computing.
+# Size of an element in bytes -> the dtype that kernels use to copy such elements unchanged.
 _BITS = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64"}
 
 SIZE, SSIZE = pygpu.SIZE, pygpu.SSIZE
@@ -42,7 +42,7 @@ def bits(dtype):
 
 
 def number(dtype):
-    """Return the type in which elements are computed: float for halves, else the element type."""
+    """Return the type in which kernels compute with elements: ga_float for float16, otherwise the element type."""
     return "ga_float" if dtype == "float16" else TYPES[dtype]
 
 

@@ -1,7 +1,8 @@
 /* Maxima and their indices on a device. */
 #include "gpu_axes.h"
 
-/* If there are few lines, a group of threads searches each line that has at least this many elements. */
+/* A line is the elements of which one maximum is computed. If there are few lines, and a line has at least this many
+ * elements, a group of threads searches each line. Otherwise one thread does. */
 #define LONG_LINE 256
 
 /* Input: x. Outputs: maxima, indices. The bits of `axes` are the axes to reduce. In the kernel `lines`, one thread

@@ -1,7 +1,8 @@
 /* Cumulative sums and products on a device. */
 #include "gpu_axes.h"
 
-/* If there are few lines, a group of threads processes each line that has at least this many elements. */
+/* A line is a 1-d slice along the axis. If there are few lines, and a line has at least this many elements, a group of
+ * threads processes each line. Otherwise one thread does. */
 #define LONG_LINE 512
 
 /* Input: x. `axis`: -1 for the flattened array. In the kernel `lines`, one thread processes a line; in the kernel

@@ -133,7 +133,8 @@ static int run_contiguous(gpukernel *kernel, size_t n, int count, PyGpuArrayObje
     }
     if (info->warp > 1)
         return gpu_run(kernel, n, args, "GpuElemwise");
-    /* On a CPU, starting a thread takes as long as processing a few thousand elements, so each thread gets 4096. */
+    /* On a CPU, starting a thread takes as long as processing a few thousand elements. Therefore start another thread
+     * only for every 4096 elements, and at most one thread for each processor. */
     size_t groups = at_most(n / 4096 + 1, info->processors), group = 1;
     int code = gpukernel_call(kernel, 1, &groups, &group, 0, args);
     return code == GA_NO_ERROR ? 0 : gpu_failed(gpukernel_context(kernel), code, "GpuElemwise");

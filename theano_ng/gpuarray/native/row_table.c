@@ -23,7 +23,8 @@ static int writable(PyObject *value)
     return PyGpuArray_CheckExact(value) && GpuArray_IS_C_CONTIGUOUS(a) && GpuArray_ISBEHAVED(a);
 }
 
-/* Return true if `value` is an array of rank `nd` with the type, the context and the last lengths of `other`. */
+/* Return true if `value` is an array of rank `nd` with the type and the context of `other`, and if its shape equals the
+ * lengths of the last `nd` axes of `other`. */
 static int is_like(PyObject *value, PyGpuArrayObject *other, unsigned nd)
 {
     PyGpuArrayObject *a = (PyGpuArrayObject *)value;

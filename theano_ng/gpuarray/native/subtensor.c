@@ -130,8 +130,9 @@ static int broadcast_strides(const GpuArray *y, unsigned nd, const size_t *dim, 
     return -1;
 }
 
-/* Inputs: x, y, indices. Unless `set_instead_of_inc`, a kernel adds y to the selected elements: `simple`, with one
- * axis, if their axes merge to at most one axis; otherwise `general`, with `general_axes` axes. */
+/* Inputs: x, y, indices. Unless `set_instead_of_inc` is set, a kernel adds y to the selected view of x. The kernel
+ * `simple` has one axis. It is used if the axes of the view and of y merge into at most one axis. Otherwise the kernel
+ * `general` is used, which has `general_axes` axes. */
 NATIVE_TABLE(inc_subtensor, entry, index, in_place, set_instead_of_inc, simple, general, general_axes);
 NATIVE_READER(inc_subtensor)
 static int tng_inc_subtensor(int nin, int nout, PyObject **in, PyObject **out,
@@ -184,8 +185,8 @@ static int tng_inc_subtensor(int nin, int nout, PyObject **in, PyObject **out,
 /* ---------------------------------------------------------------- advanced indexing */
 
 /* Inputs: x, indices. `offsets`: the kernel that reads index arrays on the device, or 0. Two kernels copy the elements:
- * `general` has all axes before and after the joint dimensions, `simple` has at most one axis before and one axis after
- * them. If `general` is 0, `simple` has all axes. */
+ * `general` has all axes before and after the joint dimensions. `simple` has at most one axis before and one axis after
+ * the joint dimensions. If `general` is 0, `simple` has all axes. */
 NATIVE_FUNCTION(take, offsets, simple, general)
 static int tng_take(int nin, int nout, PyObject **in, PyObject **out, const struct take_params *params)
 {
@@ -228,9 +229,9 @@ done:
     return status;
 }
 
-/* Inputs: x, y, indices. `offsets`: as for `take`. The kernel `general` has all axes that no array indexes, the
- * kernel `simple` at most one axis; if `general` is 0, `simple` has all axes. `threads`: number of threads to aim at if
- * the order of writes matters; -1: as many as keep the device busy. `atomic`: whether the kernels may write in any
+/* Inputs: x, y, indices. `offsets`: as for `take`. The kernel `general` has all axes that no array indexes. The kernel
+ * `simple` has at most one axis, or all axes if `general` is 0. `threads`: the number of threads to aim at if the order
+ * of writes matters. -1 means as many threads as keep the device busy. `atomic`: whether the kernels may write in any
  * order. */
 NATIVE_FUNCTION(inc, in_place, offsets, simple, general, threads, atomic)
 static int tng_inc(int nin, int nout, PyObject **in, PyObject **out, const struct inc_params *params)

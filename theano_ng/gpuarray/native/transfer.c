@@ -76,7 +76,7 @@ static int tng_contiguous(int nin, int nout, PyObject **in, PyObject **out, cons
         native_set(out, Py_NewRef(in[0]));
         return 0;
     }
-    Py_CLEAR(*out); /* the output storage may hold the input of the previous call */
+    Py_CLEAR(*out); /* do not reuse this array: it may be the input of the previous call */
     PyGpuArrayObject *made = gpu_alloc(out, a->context, a->ga.nd, a->ga.dimensions, a->ga.typecode);
     return made == NULL ? -1 : pygpu_move(made, a);
 }

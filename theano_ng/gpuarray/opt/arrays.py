@@ -35,7 +35,7 @@ x, axis = names("x", "axis")
 allocated, contiguous, joined = terms(GpuAlloc, GpuContiguous, GpuJoin)
 
 register_opt("fast_compile", name="local_track_shape_i")(local_track_shape_i)
-# This rule is applied only on request.
+# Only modes that include the tag ``unsafe`` apply this rule.
 gpu_optimizer.register("local_remove_all_assert", local_remove_all_assert, "unsafe")
 
 

@@ -1,8 +1,8 @@
 """Databases of the device rules, and the decorators that register rules in them.
 
-`gpu_seqopt` is one optimizer of `optdb`, at position 48.5, where the graphs on the host have their final form. A mode
-includes it if a device is used (`gpuarray.use` adds it to ``fast_run`` and ``fast_compile``), or if the mode includes
-the tag ``gpuarray``. The parts of `gpu_seqopt` are:
+`gpu_seqopt` is one optimizer of `optdb`. Its position 48.5 is after the rules that simplify host graphs, and before
+fusion. A mode includes `gpu_seqopt` if a device is used (`gpuarray.use` adds it to ``fast_run`` and ``fast_compile``),
+or if the mode includes the tag ``gpuarray``. The parts of `gpu_seqopt` are:
 
 -0.5  ``gpuarray_graph_optimization``: move as many nodes as possible, in one pass (`graph_to_gpu`)
 0     ``InputToGpuArrayOptimizer``: transfer the inputs that the first pass did not transfer
@@ -38,7 +38,7 @@ gpu_seqopt.register(
 )
 gpu_seqopt.register("gpuarray_cut_transfers", gpu_cut_copies, 2, "fast_compile", "fast_run", "gpuarray")
 
-# This optimizer is not in fast_run. It is included only if a device is used, or on request.
+# This optimizer lacks the tag fast_run. Modes include it only if a device is used, or by the tag ``gpuarray``.
 optdb.register("gpuarray_opt", gpu_seqopt, 48.5, "gpuarray")
 
 
@@ -180,13 +180,13 @@ def _can_move(v):
 
 
 def _same_on_host(new, node):
-    """Return True if a rule has made the same node again."""
+    """Return True if a rule has only made a node of the same Op again, without any variable on a device."""
     return new.op == node.op and not any(_on_device(v) for v in [*new.inputs, *new.outputs])
 
 
 def lifts(*tracks, tags=("fast_compile",), name=None):
-    """Return a decorator for the package's rules that move an Op to a device. It registers the function for the pass
-    over the graph, and as a rule for single nodes.
+    """Return a decorator for the package's rules that move an Op to a device. The decorator registers the function for
+    the pass over the graph, and as a rule for single nodes.
 
     Parameters
     ----------

@@ -115,7 +115,8 @@ class GraphToGPU(Optimizer):
 def was_sent(v):
     """Return True if a device variable is the transfer of a host variable.
 
-    When a node's context is chosen, the contexts of device variables that are no transfers have precedence.
+    A rule moves a node to the context of one of its device inputs. Inputs that were computed on a device have
+    precedence over such transfers.
     """
     return v.owner is not None and isinstance(v.owner.op, GpuFromHost)
 
@@ -141,8 +142,8 @@ def rule_outputs(new, inputs):
 
 
 def target_of(v):
-    """Return ``(name,)`` with the context to which a function input is transferred. Return None if it stays on the
-    host.
+    """Return ``(name,)`` with the name of the context to which a function input is transferred. Return None if the
+    input stays on the host.
 
     Raises
     ------

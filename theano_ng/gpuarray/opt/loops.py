@@ -15,8 +15,8 @@ from theano_ng.tensor.type import TensorType
 
 
 class BufferType:
-    """A function that returns the type of a buffer of a device loop, from its dtype and its broadcast pattern. Buffers
-    of integer scalars, which steps use as counters, stay on the host.
+    """A function from dtype and broadcast pattern to the type of a buffer of a device loop. Buffers of integer scalars
+    stay on the host, because steps use these scalars as counters.
 
     Parameters
     ----------

@@ -87,7 +87,7 @@ def _result(given, overwrite, shape, like, beta):
             )
         return gpuarray.empty(shape, like.dtype, context=like.context, cls=type(like))
     if given.shape != tuple(shape):
-        raise ValueError("the result has shape %s, expected %s" % (tuple(shape), given.shape))
+        raise ValueError("the result has shape %s, but the array for it has shape %s" % (tuple(shape), given.shape))
     return given if overwrite else given.copy()
 
 

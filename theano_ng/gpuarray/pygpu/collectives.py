@@ -39,6 +39,7 @@ class GpuCommCliqueId:
     Parameters
     ----------
     context : GpuContext, optional
+        The context that joins the group. By default, the default context.
     comm_id : bytes, optional
         The identifier of an existing group. By default, a new identifier is made.
     """
@@ -84,7 +85,7 @@ class GpuComm:
     Raises
     ------
     ValueError
-        If the index is taken, or out of range.
+        If the index is taken or out of range, or if the group already has another number of members.
     """
 
     def __init__(self, cid, ndev, rank):

@@ -69,7 +69,7 @@ def upcast(*dtypes):
 
 
 def get_np_obj(obj):
-    """Return a NumPy array of one element with the dtype of an object, to apply NumPy's promotion rules to it."""
+    """Return a NumPy array with the dtype of `obj` and one element, which NumPy's promotion functions accept."""
     dtype = getattr(obj, "dtype", None)
     if getattr(obj, "shape", ()) == () and not isinstance(obj, gpuarray.GpuArray):
         return np.asarray(obj)

@@ -70,6 +70,7 @@ def elemwise2(
     op_tmpl : str
         A template of the expression, in which ``%(out_t)s`` is the type of the result.
     broadcast : bool
+        If True, axes of length 1 are broadcast.
 
     Returns
     -------
@@ -91,7 +92,7 @@ def elemwise2(
 def ielemwise2(a, op, b, oper=None, op_tmpl="a = a %(op)s b", broadcast=True, convert_f16=True):
     """Apply an operation in place: the result overwrites the first array.
 
-    For parameters and errors, see `elemwise2`. If the arrays share memory, the second array is copied first.
+    For the parameters, see `elemwise2`. If `b` is another array that shares memory with `a`, `b` is copied first.
     """
     b = _operand(b, a)
     if isinstance(b, GpuArray) and gpuarray.may_share_memory(a, b) and b is not a:

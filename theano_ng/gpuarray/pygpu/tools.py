@@ -104,7 +104,8 @@ def check_contig(args):
     Returns
     -------
     (int, tuple, bool)
-        The number of elements, the shape, and whether all arrays are contiguous in the same order.
+        The number of elements, the shape, and whether all arrays have this shape and are contiguous in the same order.
+        If there are no arrays, the number is None.
     """
     arrays = [a for a in args if isinstance(a, GpuArray)]
     if not arrays:
@@ -123,7 +124,7 @@ def check_args(args, collapse=False, broadcast=False):
     ----------
     args : sequence of GpuArray and numbers
     collapse : bool
-        If True, merge axes that are contiguous with each other in all arrays.
+        If True, drop axes of length 1, and merge axes that are contiguous with each other in all arrays.
     broadcast : bool
         If True, broadcast axes of length 1, and missing axes.
 
@@ -145,6 +146,8 @@ def check_args(args, collapse=False, broadcast=False):
     ------
     ValueError
         If the lengths do not fit.
+    TypeError
+        If there are no arrays.
     """
     n, shape, contiguous = check_contig(args)
     arrays = [a for a in args if isinstance(a, GpuArray)]

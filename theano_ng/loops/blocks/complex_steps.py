@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     # A value in a program: its kind and its number.
     Pair: TypeAlias = tuple[str, int]
-    # A Pair for a real number, or Parts for a complex number. The dtype of the value determines which of them.
+    # A Pair if the value is real, and Parts if the value is complex.
     Value: TypeAlias = Any
     Rule: TypeAlias = Callable[[Writer, Any, list[Value], str], Value]
 
@@ -198,10 +198,10 @@ def _extremum(writer: Writer, op: Any, operands: list[Value], dtype: str) -> Val
 
 
 _true_div = TrueDiv()
-# The scalar ops whose rule also applies to real operands.
+# The scalar ops whose rule in `COMPLEX_RULES` also applies if all operands are real.
 OF_PARTS = {Real, Imag, Conj, Complex, ComplexFromPolar, Angle}
-# Class of scalar op -> rule. ``rule(writer, op, operands, dtype)`` returns the value of an op whose operands have
-# `dtype`.
+# Class of scalar op -> rule. ``rule(writer, op, operands, dtype)`` emits the steps of an op, and returns its result.
+# `dtype` is the dtype in which the C code of the op computes the result.
 COMPLEX_RULES: dict[Any, Rule] = {
     **{Add: _each("Add"), Sub: _each("Sub"), Neg: _each("Neg"), Mul: _product, Sqr: _product, Inv: _inverse},
     **{Real: _real, Imag: _imag, Conj: _conjugate, Complex: _complex, ComplexFromPolar: _from_polar, Angle: _angle},

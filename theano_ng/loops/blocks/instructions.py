@@ -28,9 +28,9 @@ INSTRUCTIONS_HEADER = os.path.join(_PACKAGE, "tensor", "native", "elementwise", 
 DTYPES = (*discrete_dtypes, "float32", "float64")
 PARTS = {"complex64": "float32", "complex128": "float64"}
 
-# Instructions for complex numbers, which programs hold as two floats (`complex_steps.Parts`). They split complex
-# numbers into parts, join parts, and compute the absolute value. Other ops on complex numbers are instructions on
-# joined numbers.
+# Programs hold a complex number as two floats (`complex_steps.Parts`). These instructions split a complex number into
+# parts, join the parts, and compute the absolute value. The instructions of `_COMPLEX_OPS` need joined numbers. All
+# other ops on complex numbers are computed by instructions on the parts.
 _OF_COMPLEX = {
     "Real": ("ROW1", "{part}, {number}", "z = TNG_RE(x0);"),
     "Imag": ("ROW1", "{part}, {number}", "z = TNG_IM(x0);"),
@@ -159,7 +159,7 @@ def _operands(op: Any, dtype: str) -> list[str]:
 
 
 def _row(op: Any, dtype: str) -> str | None:
-    """Return the row of an op on operands of a dtype. Return None if this instruction does not exist."""
+    """Return the row of the header for an op on operands of a dtype. Return None if there is no such instruction."""
     operands = _operands(op, dtype)
     try:
         node = op.make_node(*[get_scalar_type(d).make_variable() for d in operands])

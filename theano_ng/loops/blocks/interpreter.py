@@ -33,7 +33,7 @@ _BLOCKS = (1024, 512, 256, 128)
 
 @functools.cache
 def interpreted(program: LoopProgram) -> Interpretation | None:
-    """Return a program for the interpreter that replaces the kernel of a loop.
+    """Translate a loop program to a program of the interpreter, which then runs in place of a compiled kernel.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def interpreted(program: LoopProgram) -> Interpretation | None:
     Returns
     -------
     Interpretation or None
-        None if an instruction is missing.
+        None if the interpreter cannot run the program, for example because an instruction is missing.
     """
     try:
         return _translated(flattened(program))
@@ -174,7 +174,7 @@ def _packed(
     alternate: int,
     other: Interpretation | None,
 ) -> Interpretation:
-    """Return a program as packed parameters.
+    """Return the Interpretation that contains the program for the interpreter as packed parameters.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ def _packed(
     writer : Writer
         The written steps.
     place : dict
-        Value -> the operand to which it is written.
+        Value -> the number of the output operand to which the value is written.
     dtypes : list of str
         The dtypes of the outputs.
     until : list of values

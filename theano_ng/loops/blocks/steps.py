@@ -27,7 +27,7 @@ _COMPLEX = {part: dtype for dtype, part in PARTS.items()}
 
 
 class Unsupported(Exception):
-    """Error: no instruction exists for a scalar op."""
+    """The exception for a loop program that the interpreter cannot run, for example if an instruction is missing."""
 
 
 class Writer:
@@ -116,7 +116,7 @@ class Writer:
         kind = type(op)
         if kind in (Cast, Identity, Second):
             if out == "float16" and wide[-1] not in ("float32",):
-                raise Unsupported  # compiled code rounds once, from float64; steps would round twice
+                raise Unsupported  # compiled code rounds once; steps would round to float32, then to float16
             result = self.convert(operands[-1], target)
         elif kind in COMPLEX_RULES and (kind in OF_PARTS or any(map(is_complex, (*wide, computed)))):
             result = self.convert(COMPLEX_RULES[kind](self, op, operands, computed), target)
@@ -205,7 +205,7 @@ def chain(writer: Writer, outputs: list[Value], fixed: Set[Pair]) -> list[Value]
 
 
 def _numbered(writer: Writer, steps: Sequence[Instruction], outputs: list[Value]) -> list[Value]:
-    """Set the steps of a writer and renumber the results. Return the renumbered outputs."""
+    """Replace the steps of `writer` by `steps`, and renumber the results. Return the renumbered outputs."""
     replaced = [value for _, value, _ in (*writer.steps, *steps)]
     del writer.steps[:]
     names = {}

@@ -35,7 +35,7 @@ __getattr__, __dir__, _ = lazy_names(
 
 
 class Hint(Op):
-    """An Op that passes information about its input to rewriting: ``Hint(name=value, ...)(x)`` has the value of x.
+    """An Op that gives rewrite rules information about its input: ``Hint(name=value, ...)(x)`` has the value of x.
 
     Canonicalization removes Hint nodes, so that they do not interfere with other rewrites. Before that, a feature of
     the graph (`HintsFeature`) records the information in the Hint nodes.
@@ -83,14 +83,13 @@ class HintsFeature(Feature):
     transferred to the new variable. So hints belong to a position in the graph rather than to a particular variable,
     although they are first attached to a variable of the original graph.
 
-    Examples of hints are shape information and matrix properties (e.g. symmetry, psd, banded, diagonal). Hints are
-    propagated through the graph like rewrites, but adding a hint does not change the graph. DebugMode does not check
-    hints.
+    Examples of hints are shape information and matrix properties (e.g. symmetry, psd, banded, diagonal). Adding a hint
+    does not change the graph. DebugMode does not check hints.
 
     Attributes
     ----------
     hints : dict
-        Variable -> dict of its hints. The graph refers to this object as ``fgraph.hints_feature``.
+        Variable -> dict of its hints. The attribute ``hints_feature`` of the graph is this feature.
     """
 
     pickle_rm_attr = ["hints_feature"]

@@ -14,8 +14,8 @@
 #define TNG_HORNER(coefficient) p = TNG_MUL_ADD(p, t, coefficient);
 #endif
 
-/* J0(x) / ((z - r1) (z - r2)) for z = x^2 in [0, 25], r1 and r2 its first zeros, t = z / 12.5 - 1; Chebyshev fit of
- * degree 11, relative error 2.0e-18. */
+/* J0(x) / ((z - r1) (z - r2)) for z = x^2 in [0, 25], t = z / 12.5 - 1; r1 and r2 are the first two values of z at
+ * which J0(x) is 0. Chebyshev fit of degree 11, relative error 2.0e-18. */
 TNG_INLINE npy_float64 tng_j0_small(npy_float64 t)
 {
     npy_float64 p = -3.524289753004227e-16;
@@ -86,8 +86,8 @@ TNG_INLINE npy_float64 tng_j0_q(npy_float64 t)
     return p;
 }
 
-/* J1(x) / x / ((z - r1) (z - r2)) for z = x^2 in [0, 25], r1 and r2 its first zeros, t = z / 12.5 - 1; Chebyshev fit of
- * degree 11, relative error 3.0e-19. */
+/* J1(x) / x / ((z - r1) (z - r2)) for z = x^2 in [0, 25], t = z / 12.5 - 1; r1 and r2 are the first two values of z at
+ * which J1(x) / x is 0. Chebyshev fit of degree 11, relative error 3.0e-19. */
 TNG_INLINE npy_float64 tng_j1_small(npy_float64 t)
 {
     npy_float64 p = -1.2377241785806614e-17;
@@ -180,7 +180,8 @@ TNG_INLINE npy_float64 tng_j1(npy_float64 x)
     return a < 5 ? small : (x < 0 ? -large : large);
 }
 
-/* I0(x) for t = x^2 / 4 in [0, 16]; all terms are positive; Chebyshev fit of degree 16, relative error 4.0e-19. */
+/* I0(x) for t = x^2 / 4 in [0, 16]. All terms are positive, so no digits cancel. Chebyshev fit of degree 16, relative
+ * error 4.0e-19. */
 TNG_INLINE npy_float64 tng_i0_small(npy_float64 t)
 {
     npy_float64 p = 3.6454386812677436e-27;
@@ -233,8 +234,8 @@ TNG_INLINE npy_float64 tng_i0_large(npy_float64 t)
     return p;
 }
 
-/* I1(x) / (x / 2) for t = x^2 / 4 in [0, 16]; all terms are positive; Chebyshev fit of degree 15, relative error
- * 2.0e-18. */
+/* I1(x) / (x / 2) for t = x^2 / 4 in [0, 16]. All terms are positive, so no digits cancel. Chebyshev fit of degree 15,
+ * relative error 2.0e-18. */
 TNG_INLINE npy_float64 tng_i1_small(npy_float64 t)
 {
     npy_float64 p = 5.833651333188183e-26;

@@ -33,7 +33,7 @@ TNG_HALF_FUNCTION void tng_widen(npy_int64 n, const npy_uint16 *from, npy_float3
         __builtin_memcpy(to, &floats, sizeof floats);
     }
     if (n == 0)
-        return; /* whole blocks need no partial copies */
+        return; /* no partial block is left */
     __builtin_memcpy(&halves, from, (npy_uintp)n * sizeof *from);
     floats = TNG_TO_FLOATS(halves);
     __builtin_memcpy(to, &floats, (npy_uintp)n * sizeof *to);

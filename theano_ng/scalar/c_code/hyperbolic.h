@@ -1,5 +1,5 @@
-/* Hyperbolic functions, computed with expm1 and log1p. These functions are faster than the hyperbolic functions of
- * glibc's libmvec. C11 and C++. */
+/* Hyperbolic functions, computed with expm1 and log1p. They are faster than the hyperbolic functions of glibc's
+ * libmvec. C11 and C++. */
 #ifndef TNG_SCALAR_HYPERBOLIC_H
 #define TNG_SCALAR_HYPERBOLIC_H
 
@@ -30,9 +30,9 @@ TNG_INLINE npy_float32 tng_tanh_float32(npy_float32 x)
     return x != x ? x : __builtin_copysignf(e / (e + 2), x);
 }
 
-/* Return acosh(x) as log(x + sqrt(x^2 - 1)), computed from t = x - 1, or as log 2x where squares overflow or the 1 is
- * lost in rounding. The condition x > 1e9 is tested twice. The second test compares bits, because gcc would merge two
- * equal tests into one branch and call the library function in each arm. */
+/* Return acosh(x) as log(x + sqrt(x^2 - 1)), computed from t = x - 1. For x > 1e9, return log 2x, because the 1 is lost
+ * in rounding and squares may overflow. The condition x > 1e9 is tested twice. The second test compares bits, because
+ * gcc would merge two equal tests into one branch and call the library function in each arm. */
 TNG_INLINE npy_float32 tng_acosh_float32(npy_float32 x)
 {
     const npy_float32 t = x - 1, root = __builtin_sqrtf(t * (t + 2)), value = log1pf(x > 1e9f ? x : t + root);

@@ -41,8 +41,8 @@ static inline npy_int64 tng_mod_int64(npy_int64 x, npy_int64 y)
     return y == 0 ? 0 : (npy_int64)((npy_uint64)x - (npy_uint64)tng_floordiv_int64(x, y) * (npy_uint64)y);
 }
 
-/* The remainder is a signed integer, which is too small for divisors of 2^62 and more. For these divisors, the
- * quotient, 0 to 3, is counted by comparisons. */
+/* The remainder r is an int64, whose range is too small for divisors of 2^62 and more. For these divisors, comparisons
+ * determine the quotient, which is at most 3. */
 static inline npy_uint64 tng_floordiv_uint64(npy_uint64 x, npy_uint64 y)
 {
     const npy_uint64 divisor = y == 0 ? 1 : y;

@@ -62,8 +62,8 @@ TNG_INLINE npy_float64 tng_lgamma1p(npy_float64 a)
                        - a * (0.40068563438653142847 - a * (0.27058080842778454788 - a * 0.20738555102867398527))));
 }
 
-/* Return Q(a, x) by DLMF 8.7.3. Use the formula for small values of Q with x up to 1.1, where 1 - P would have few
- * correct digits. */
+/* Return Q(a, x) by DLMF 8.7.3. Use the formula if x is at most 1.1 and Q is small: then P is near 1, so that 1 - P
+ * would have few correct digits. */
 TNG_INLINE npy_float64 tng_incomplete_gamma_small(npy_float64 a, npy_float64 x)
 {
     const npy_float64 power = a * log(x);

@@ -25,7 +25,7 @@
             tng_sums[0][tng_l] += tng_sums[0][tng_l + tng_half];                         \
     *(ACC) += tng_rest + tng_sums[0][0];
 
-/* Add each value that a kernel computes to a separate accumulator, one block of values at a time. The loop between
+/* Add the k-th value that a kernel computes to ACC[k], one block of values at a time. The loop between
  * TNG_ADD_BEGIN and TNG_ADD_END must write the next `tng_n` of the `tng_total` values to the array VALUES. */
 #define TNG_ADD_BEGIN(T, VALUES)                                                  \
     T VALUES[TNG_SUM_BLOCK] __attribute__((aligned(64)));                         \

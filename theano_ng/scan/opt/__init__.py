@@ -27,7 +27,7 @@ from theano_ng.tensor.opt.constant_folding import constant_folding
 
 @local_optimizer(None)
 def constant_folding_for_scan2(node):
-    """Compute variables that depend only on constants, before loops take over their constants.
+    """Compute variables that depend only on constants, before another rule moves constants into loops.
 
     exp(constant(0.))  ->  1.
     """
@@ -38,7 +38,7 @@ scan_eqopt1 = EquilibriumDB()
 scan_eqopt2 = EquilibriumDB()
 scan_seqopt1 = SequenceDB()
 
-# These rules run before all other rules, so that nodes that leave a step are rewritten with the rest of the graph.
+# `scan_eqopt1` runs before canonicalization, so that nodes that leave a step are rewritten with the rest of the graph.
 optdb.register("scan_eqopt1", scan_eqopt1, 0.05, "fast_run", "scan")
 optdb.register("scan_eqopt2", scan_eqopt2, 1.6, "fast_run", "scan")
 optdb.register("scanOp_save_mem", ScanSaveMem(), 1.61, "fast_run", "scan")

@@ -74,7 +74,7 @@ def output_replacements(args, outputs):
     Parameters
     ----------
     args : scan_args
-        The new node. Its outer outputs are the outer outputs of the old node, and None for additional outputs.
+        The groups of the new loop. Their outer outputs are those of the old node, or None for additional outputs.
     outputs : list of Variable
         The outputs of the new node.
     """

@@ -40,7 +40,7 @@ class ScanInplaceOptimizer(Optimizer):
             places = [i for i in range(op.n_states) if not self._is_needed_elsewhere(node, 1 + op.n_seqs + i)]
             if not places or self.attempt_scan_inplace(fgraph, node, places, self.alloc_ops):
                 continue
-            # Some buffer is protected or needed later: try the states one by one.
+            # The graph rejected the new loop, because a buffer must not be overwritten: try the states one by one.
             for i in places:
                 node = self.attempt_scan_inplace(fgraph, node, [i], self.alloc_ops) or node
 

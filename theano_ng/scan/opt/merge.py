@@ -21,8 +21,8 @@ class ScanMerge(Optimizer):
     """An optimizer that merges loops with the same number of steps, if no loop needs a result of another loop.
 
     Loops with a condition are merged if the condition is the same: the same function of the same sequences and
-    non-sequences. Two loops are not merged if only one of them depends on a third loop, so that no order of merging
-    creates a cycle.
+    non-sequences. Only loops of the same level are merged, so that no order of merging creates a cycle. The level of a
+    loop is the largest number of loops on a path that leads to it.
 
     [scan(exp, A, n_steps=3)[0], scan(tanh, A, n_steps=3)[0]]  ->
         scan(lambda a, b: [exp(a), tanh(b)], [A, A], n_steps=3, name="scan_fn&scan_fn")[0]
@@ -37,7 +37,7 @@ class ScanMerge(Optimizer):
             groups.setdefault((level, *_needed_for_one_loop(node.op, scan_args.of(node))), []).append(node)
         for found in groups.values():
             if len(found) > 1:
-                # Earlier merges may have replaced inputs of these loops.
+                # Make each merged loop only now, because earlier merges may have replaced inputs of its parts.
                 fgraph.replace_all_validate_remove(self.merge(found), remove=found, reason=self.name)
 
     def belongs_to_set(self, node, set_nodes):

@@ -17,7 +17,7 @@ from theano_ng.tensor.shaping.reshaping import ScalarFromTensor
 
 
 class OuterGraph:
-    """A map from the inner variables of a Scan that the outer graph contains or can compute to their outer variables.
+    """A map from inner variables of a Scan to outer variables that the outer graph contains or can compute.
 
     Parameters
     ----------
@@ -265,7 +265,7 @@ def _of_same_length(v):
 
 
 def _whole(sequence, n_steps):
-    """Return a sliced variable and the first index of the slice. The slice has the same length as a sequence.
+    """Return the sliced variable and the first index of a slice from which a sequence of the same length is computed.
 
     The slice has ``n_steps`` rows, or fewer rows if the variable is too short. If the sequence is not computed from
     such a slice, return the sequence and 0.

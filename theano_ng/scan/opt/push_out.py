@@ -72,9 +72,9 @@ def _is_fill(node):
 
 
 class PushOutNonSeqScan(LoopOptimizer):
-    """An optimizer that computes variables which are the same in all steps once, before the loop.
+    """An optimizer that moves computations to before the loop if their results are the same in all steps.
 
-    These variables become non-sequences of the loop. If a computation may fail for some values, it is done only if
+    The results become non-sequences of the loop. If a computation may fail for some values, it is done only if
     there is a step.
 
     scan(lambda row, h: h * exp(u) + row, A, v)[0]  ->  scan(lambda row, h, e: h * e + row, A, v, exp(u))[0]
@@ -104,8 +104,9 @@ class PushOutNonSeqScan(LoopOptimizer):
 
 
 def _if_there_are_steps(args, inner, outer, risky):
-    """Compute the outer variables of inner variables in `risky` only if there is a step. Otherwise replace them by
-    zeros of the same shape.
+    """Return the outer variables, guarded by a condition if their inner variables are in `risky`.
+
+    A guarded variable is computed only if there is a step. Otherwise zeros of the same shape replace it.
     """
     guarded = [i for i, v in enumerate(inner) if v in risky and isinstance(v.type, TensorType)]
     if guarded:
@@ -140,8 +141,8 @@ def _may_fail(v):
 def _add_inputs(args, group, inner, outer):
     """Give a loop additional sequences or non-sequences, which replace variables of its step.
 
-    A node that repeats a scalar stays in the step, and only its lengths become inputs. This keeps more information, and
-    costs less than rows in memory.
+    A node that repeats a scalar stays in the step, and only its lengths become inputs. So rules can still see the
+    scalar in the step, and its copies need no memory outside the step.
     """
     new, added = {}, []
     for v, source in zip(inner, outer):
@@ -161,10 +162,11 @@ def _add_inputs(args, group, inner, outer):
 
 
 class PushOutSeqScan(LoopOptimizer):
-    """An optimizer that computes variables which depend on sequences alone for all steps together, before the loop.
+    """An optimizer that moves computations on sequences alone to before the loop, where they are done for all steps
+    together.
 
-    These variables become sequences of the loop. If a result of each step is such a variable, the loop does not compute
-    it. Loops with a condition are not changed, because they may end before most of the values are needed.
+    The results become sequences of the loop. If a result of each step is such a variable, the loop does not compute it.
+    Loops with a condition are not changed, because they may end before most of the values are needed.
 
     scan(lambda row: exp(row), A)[0]  ->  exp(A)
     scan(lambda row: dot(row, W), A)[0]  ->  dot(A, W)

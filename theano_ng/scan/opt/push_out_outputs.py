@@ -80,8 +80,8 @@ def product_of(v):
 
 
 class PushOutScanOutput(LoopOptimizer):
-    """An optimizer that computes results at the end of a step, and sums over the steps, for all steps together after
-    the loop.
+    """An optimizer that moves computations at the end of a step, and sums over the steps, to after the loop, where they
+    are done for all steps together.
 
     If the loop then has to return an additional variable of each step, only products of matrices are moved.
 
@@ -165,7 +165,8 @@ class PostLoopPlan:
             self._choose_from(results, sums, True)
             self._choose_from(results, sums, False)
             if len(results) < len(self.results):
-                # The loop still returns the removed candidates as results, and sums can be computed from these results.
+                # The loop still returns the removed candidates as results. Sums can be computed from these results, so
+                # consider every sum again.
                 self.results, self.sums = sorted(results), every
             elif len(sums) < len(self.sums):
                 self.sums = sums
@@ -276,7 +277,7 @@ class PostLoopPlan:
             if group == "sit_sot" and i in totals or outside.knows(v):
                 continue
             out = outputs[n_mit_mot + (i if group == "mit_sot" else n_mit_sot + remaining.index(i))]
-            # out[start:stop] contains the values of `v` in all steps. The rows behind it belong to later taps.
+            # out[start:stop] contains the values of `v` in all steps. No step reads the rows after `stop` as `v`.
             outside.defer(v, lambda out=out, start=first or None, stop=first - lead or None: out[start:stop])
         for v, i in places.items():
             if not outside.knows(v):

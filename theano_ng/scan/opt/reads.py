@@ -1,4 +1,4 @@
-"""The rows of a loop's output that are read, as far as indices are constant."""
+"""The nodes that read rows of a loop's output, and the rows that they read, if their indices are constant."""
 
 from collections import namedtuple
 
@@ -17,7 +17,7 @@ node. `length` is the number of rows to which the index applies, or None if this
 
 
 def index_of_row(read, from_end):
-    """Return a constant index of the same row that counts from the end if `from_end` is true, otherwise from the start.
+    """Return the index of the row that is read, counted from the end if `from_end` is true, otherwise from the start.
 
     Return None if the index already counts in this way, or if it is not a constant int.
     """

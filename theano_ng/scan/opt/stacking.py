@@ -54,7 +54,7 @@ def plan(node, stacked):
     """
     make = _PLANS.get(type(node.op))
     if make is None:
-        # The table contains no reductions, because they have many classes: Sum, Prod, Any, ...
+        # The table contains no subclasses of CAReduce, because there are many: Sum, Prod, Any, ...
         make = _reduction if isinstance(node.op, CAReduce) and _keeps_axis(type(node.op)) else None
     if make is None:
         return None
@@ -138,7 +138,7 @@ def _subtensor(node, stacked):
 
 @plans(ScalarFromTensor)
 def _scalar_from_tensor(node, stacked):
-    # The C scalars of all steps are the elements of the vector of stacked inputs.
+    # The stacked input is a vector. Its elements are the C scalars of the steps, so the result is the vector itself.
     return lambda inputs, n_steps: inputs[0]
 
 

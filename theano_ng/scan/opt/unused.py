@@ -31,7 +31,7 @@ def remove_constants_and_unused_inputs_scan(node):
 
 
 def _unread(args):
-    """Remove results and states that no node reads. Return True if there are any."""
+    """Remove results and states that no node reads. Return True if any were removed."""
     groups = ("mit_mot", "mit_sot", "sit_sot", "nit_sot", "shared")
     read = {group: [bool(v.clients) for v in getattr(args, "outer_out_" + group)] for group in groups}
     if all(map(all, read.values())):
@@ -84,7 +84,7 @@ def _constants(args):
 
 
 def leave_out_unused_inputs(args):
-    """Remove sequences and non-sequences that no step reads. Return True if there are any."""
+    """Remove sequences and non-sequences that no step reads. Return True if any were removed."""
     todo, reached = list(args.inner_outputs), set()
     while todo:
         v = todo.pop()

@@ -27,7 +27,7 @@ mul_s_d, mul_s_v, structured_add_s_v, remove0_inplace = terms(MulSD, MulSV, Stru
 @register_specialize
 @rule(mul_s_d(x, typed(y, ndim=2)))
 def local_mul_s_d(x, y, out):
-    """Compute the elementwise product of a sparse and a dense matrix in C: only the data change.
+    """Compute the elementwise product of a sparse and a dense matrix in C, from the data of the sparse matrix.
 
     mul_s_d(M, A)  ->  CSR(mul_s_d_csr(csm_data(M), csm_indices(M), csm_indptr(M), A, csm_shape(M)[1]), csm_indices(M), csm_indptr(M),
                            csm_shape(M))          [specialize, fast_run]
@@ -111,7 +111,7 @@ optdb.register("local_addsd_ccode", TopoOptimizer(local_addsd_ccode), 61, "fast_
 
 @rule((copying(Remove0)(x), remove0_inplace(x)), inplace=True)
 def local_inplace_remove0():
-    """Remove zeros from a matrix in place, if the matrix has no other client.
+    """Remove zeros from a matrix in place, if the graph permits overwriting the matrix.
 
     remove0(M)  ->  Remove0(inplace=True)(M)          [fast_run, inplace]
     """

@@ -115,7 +115,7 @@ poisson = Poisson()
 
 
 class Binomial(_Random):
-    """An Op that draws a sparse matrix from a binomial distribution. It has no gradient.
+    """An Op that draws the elements of a sparse matrix from a binomial distribution. The Op has no gradient.
 
     The inputs are the number n of experiments and the probability p of a success, both 0-d, and the shape of the
     matrix, a vector of two lengths.
@@ -183,7 +183,7 @@ csc_dbinomial = Binomial("csc", "float64")
 
 
 class Multinomial(_Random):
-    """An Op that draws a sparse matrix whose rows are from multinomial distributions. It has no gradient.
+    """An Op that draws the rows of a sparse matrix from multinomial distributions. The Op has no gradient.
 
     The inputs are the number n of experiments (0-d, or a vector with an element for each row) and a csr matrix p. Each
     row of p contains probabilities that sum to one.

@@ -149,8 +149,8 @@ def blas_header_text():
     return "\n".join(lines if linked else [_TABLE % len(signatures()), *lines]) + "\n"
 
 
-# The table is filled when the module is loaded, because code without the GIL may call the functions. If this
-# fails, the import of the module raises an error.
+# Fill the table when the compiled module is loaded, because C code may call the functions without the GIL. If an
+# address cannot be determined, the import of the compiled module raises an error.
 _TABLE = """#define TNG_BLAS __attribute__((visibility("hidden")))
 static void *theano_ng_blas[%d];
 

@@ -179,7 +179,7 @@ class InplaceBlasOp(BlasOp):
 
 
 def _is_contiguous(r):
-    """Return True if the value of a variable is C- or F-contiguous whenever the inputs of the function are."""
+    """Return True if the value of a variable is C- or F-contiguous whenever the function's inputs are contiguous."""
     while r.owner is not None:
         op = r.owner.op
         if not getattr(op, "view_map", None):
@@ -265,7 +265,7 @@ class Gemv(InplaceBlasOp):
 
     def make_node(self, y, alpha, A, x, beta):
         y = as_tensor_variable(y)
-        # A Python float may have been converted to a float32 constant.
+        # Cast the factors to the dtype of y, because `as_tensor_variable` converts a Python float like 1.0 to float32.
         alpha, beta = (_factor_like(y, as_tensor_variable(factor)) for factor in (alpha, beta))
         inputs = self.checked_inputs((y, alpha, A, x, beta))
         return Apply(self, inputs, [inputs[0].type()])
@@ -327,7 +327,7 @@ ger_destructive = Ger(destructive=True)
 
 
 class CGemv(Gemv):
-    """The variant of Gemv that the phase for C implementations inserts into graphs."""
+    """The variant of Gemv with which the rewrite `use_c_blas` replaces Gemv."""
 
     params_type = ParamsType(inplace=scal.bool)
 
@@ -336,7 +336,7 @@ class CGemv(Gemv):
 
 
 class CGer(Ger):
-    """The variant of Ger that the phase for C implementations inserts into graphs."""
+    """The variant of Ger with which the rewrite `use_c_blas` replaces Ger."""
 
     params_type = ParamsType(destructive=scal.bool)
 
@@ -398,7 +398,7 @@ _dot22scalar = Dot22Scalar()
 class BatchedDot(BlasOp):
     """An Op that multiplies two batches of matrices: ``z[i] = dot(x[i], y[i])``.
 
-    Each input has rank 3, or rank 2 for a batch of vectors (rows in x, columns in y).
+    Each input has rank 3, or rank 2 for a batch of vectors (row vectors in x, column vectors in y).
     """
 
     def make_node(self, *inputs):
@@ -437,8 +437,8 @@ class BatchedDot(BlasOp):
     def grad(self, inp, grads):
         x, y = inp
         (g,) = grads
-        # If the other input is a batch of vectors, each gradient is an outer product, or a multiple of a vector. These
-        # are elementwise products with broadcasting.
+        # If the other input is a batch of vectors, each gradient is an outer product, or a multiple of a vector. Both
+        # kinds of products are computed as elementwise products with broadcasting.
         if y.ndim == 3:
             gx = self(g, y.dimshuffle(0, 2, 1))
         elif x.ndim == 3:

@@ -8,7 +8,7 @@ from theano_ng.gof.native import Kernel
 NAMES = tuple(letter + name for name in ("gemm", "gemv") for letter in "sdcz") + ("sger", "dger", "cgeru", "zgeru")
 
 
-# These are the symbols of Fortran functions in the library that SciPy contains, and in other libraries.
+# The patterns of the symbols of Fortran functions: first in the BLAS library inside SciPy, then in other libraries.
 _SYMBOLS = ("scipy_%s_", "%s_")
 
 
@@ -110,7 +110,7 @@ def addresses():
 
 
 def threads():
-    """Return the number of threads that the BLAS may use, by the CPU affinity and the usual environment variables."""
+    """Return the number of threads that the CPU affinity and variables such as OMP_NUM_THREADS permit for the BLAS."""
     import os
 
     try:

@@ -201,7 +201,7 @@ def _make_loops(loop_orders, dtypes, loop_tasks, sub, reference):
 def make_loop_careduce(loop_orders, dtypes, loop_tasks, sub):
     """Return C code of nested loops for a reduction, as `make_loop` does.
 
-    The tasks may move the pointer of an accumulator.
+    The code in `loop_tasks` may move the pointer of an accumulator.
     """
     return _make_loops(loop_orders, dtypes, loop_tasks, sub, reference=True)
 

@@ -9,7 +9,8 @@ from theano_ng.scalar.ops_arith import RealDivision
 # These numbers must be the same as in native/elementwise/divisors.h.
 OPERATIONS = {None: 0, "division": 1, "modulo": 2}
 
-# The maximum number of nodes from a divisor back to a proof that it is not zero. Longer proofs are rare.
+# The search for a proof that a divisor is not zero examines at most this number of nodes in a chain of nodes that ends
+# in the divisor. Longer proofs are rare.
 _MAX_DEPTH = 3
 
 
@@ -21,8 +22,8 @@ class Divisors(NamedTuple):
     inputs : dict
         Index of an input -> "division" or "modulo".
     computed : {None, "division", "modulo"}
-        The operation of a divisor that the scalar op computes itself. None if there is no such divisor. It is known
-        only after the loop whether such a divisor is zero, so the node must not overwrite an input.
+        The operation that uses a divisor which the scalar op computes itself, or None if there is no such divisor. Only
+        the loop finds out whether such a divisor is zero, so the node must not overwrite an input.
     """
 
     inputs: dict
@@ -52,7 +53,7 @@ def integer_divisors(node):
 
 def _divisions(node, depth):
     op = node.op.scalar_op
-    # A division fails only if its divisor, input 1, is zero. A Composite may divide by any of its inputs.
+    # For a division, only facts about the divisor (input 1) are needed. A Composite may divide by any of its inputs.
     counts = (1,) if isinstance(op, RealDivision) else range(len(node.inputs))
     known = [_known(x, depth) if i in counts else None for i, x in enumerate(node.inputs)]
     return divisions(op, [x.type.dtype for x in node.inputs], node.outputs[0].type.dtype, known, node.inputs)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     P = ParamSpec("P")
 
     class ElementwiseFunction(Elemwise, Generic[P]):
-        """An Elemwise that is called with the parameters of the function that it replaces."""
+        """For type checkers: an Elemwise whose call has the parameters of the function that the Elemwise replaces."""
 
         def __call__(self, *args: P.args, **kwargs: P.kwargs) -> TensorVariable: ...
 
@@ -56,7 +56,7 @@ def _scal_elemwise_with_nfunc(
         if name.endswith("_inplace"):
             scalar_name = name[: -len("_inplace")]
             scalar_op = getattr(scal, scalar_name)
-            # The output must have the type of the overwritten input.
+            # The output must have the dtype of the input that it overwrites.
             inplace_op = scalar_op.__class__(scal.transfer_type(0))
             op = Elemwise(inplace_op, {0: 0}, name=name, nfunc_spec=nfunc_spec)
             of_plain = Elemwise.signatures.get(globals().get(scalar_name))
@@ -748,7 +748,7 @@ def isclose(
     Parameters
     ----------
     a, b : tensor_like
-        Broadcast against each other.
+        The operands, which are broadcast against each other.
     rtol, atol : float
         Relative and absolute tolerance.
     equal_nan : bool
@@ -783,7 +783,7 @@ def allclose(
     Parameters
     ----------
     a, b : tensor_like
-        Broadcast against each other.
+        The operands, which are broadcast against each other.
     rtol, atol : float
         Relative and absolute tolerance.
     equal_nan : bool
@@ -792,20 +792,20 @@ def allclose(
     Returns
     -------
     TensorVariable
-        A 0-d bool.
+        A 0-d tensor of bool.
     """
     return isclose(a, b, rtol, atol, equal_nan).all()
 
 
 def div_proxy(x: TensorLike, y: TensorLike) -> TensorVariable:
-    """Divide as Python 2 does.
+    """Return ``x / y`` as Python 2 does.
 
     For two integers, the flag `config.int_division` selects the operation. Its default is floor division.
 
     Parameters
     ----------
     x, y : tensor_like
-        Broadcast against each other.
+        The operands, which are broadcast against each other.
 
     Raises
     ------
@@ -823,7 +823,7 @@ def divmod(x: TensorLike, y: TensorLike) -> tuple[TensorVariable, TensorVariable
     Parameters
     ----------
     x, y : tensor_like
-        Broadcast against each other.
+        The operands, which are broadcast against each other.
 
     Returns
     -------
@@ -854,7 +854,7 @@ def power(x: TensorLike, y: TensorLike) -> TensorVariable:
     Parameters
     ----------
     x, y : tensor_like
-        Broadcast against each other.
+        The operands, which are broadcast against each other.
     """
     return pow(x, y)
 

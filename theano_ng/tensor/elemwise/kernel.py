@@ -22,9 +22,9 @@ def elemwise_program(node, divisors, fold=None, check_divisors_first=False):
     divisors : Divisors
         The result of `integer_divisors`.
     fold : Fold, optional
-        A reduction of the node's only output.
+        A reduction that the loop applies to the node's only output.
     check_divisors_first : bool
-        The attribute `first` of the program's `Guards`.
+        Whether the driver may request that the loop checks the divisors among the inputs before it writes an output.
 
     Returns
     -------

@@ -160,7 +160,7 @@ class DimShuffle(NativeOp, COp):
     def __hash__(self):
         return self._hash
 
-    # Params that the C code of subclasses reads if they were written for earlier versions.
+    # Subclasses that were written for earlier versions read these params in their C code.
     params_type = property(lambda self: _dimshuffle_params())
     _new_order = property(lambda self: [-1 if entry == "x" else entry for entry in self.new_order])
     transposition = property(lambda self: self.shuffle + self.drop)
@@ -175,8 +175,8 @@ class DimShuffle(NativeOp, COp):
                     % (self.input_broadcastable, given)
                 )
             for expected, actual in zip(self.input_broadcastable, given):
-                # A broadcastable dimension is accepted where the Op expects a dimension that is not broadcastable. The
-                # reverse raises an error.
+                # If the Op expects a dimension that is not broadcastable, it also accepts a broadcastable dimension.
+                # The reverse case raises an error.
                 if expected and not actual:
                     raise TypeError(
                         "The broadcastable pattern of the input is incorrect for this op. Expected %s, got %s."
@@ -458,9 +458,9 @@ class Elemwise(NativeOp, OpenMPOp):
         return Apply(self._for_types([i.type.dtype for i in inputs]), inputs, outputs)
 
     def _for_types(self, dtypes):
-        """Return this Op, or an Op whose scalar op is for inputs of the given dtypes.
+        """Return an Elemwise whose scalar op is made for inputs of the given dtypes: this Op if possible, or a new Op.
 
-        The difference matters for a Composite, which computes in the dtypes for which it was made.
+        A new Op is needed for a Composite, because a Composite computes in the dtypes for which it was made.
         """
         op = self.scalar_op
         if getattr(op, "inputs_type", None) in (None, tuple([get_scalar_type(dtype) for dtype in dtypes])):
@@ -487,7 +487,7 @@ class Elemwise(NativeOp, OpenMPOp):
         return [tuple(shape)] * len(node.outputs)
 
     def do_constant_folding(self, node):
-        """Return False if the node may divide by zero, because the compiled function has to raise this error."""
+        """Return False if the node may divide by zero: the compiled function has to raise the ZeroDivisionError."""
         return not integer_divisors(node)
 
     def python_constant_folding(self, node):
@@ -524,9 +524,9 @@ class Elemwise(NativeOp, OpenMPOp):
         return self.L_op(inputs, outs, ograds)
 
     def _bgrad(self, inputs, outputs, ograds):
-        """Return the gradients before they are summed over repeated dimensions.
+        """Return the gradients of the inputs, which are not yet summed over repeated dimensions.
 
-        The scalar gradients are lifted to tensors.
+        The method converts the scalar graph of the scalar op's gradients to a graph of tensors.
         """
         ograds = [
             o.zeros_like(dtype=_gradient_dtype(o)) if is_disconnected(g) else as_tensor_variable(g)
@@ -565,13 +565,13 @@ class Elemwise(NativeOp, OpenMPOp):
                 continue
             total = self._tangent(inputs, eval_points, outs, out, 1)
             if total is not None and out.type.dtype.startswith("complex"):
-                # The gradients for the cotangents 1 and 1j are the rows of the Jacobian of the real part and of the
-                # imaginary part.
+                # `total` is the tangent of the real part, from the cotangent 1. The tangent of the imaginary part is
+                # computed from the cotangent 1j.
                 total = Elemwise(scalar.complex)(total, self._tangent(inputs, eval_points, outs, out, 1j)).astype(
                     out.type.dtype
                 )
             if total is not None and total.type.broadcastable != out.type.broadcastable:
-                total = out.fill(total)  # All inputs that have a direction are broadcast: restore the pattern.
+                total = out.fill(total)  # If all inputs that have a direction are broadcast, `total` is, too: fill it.
             results.append(total)
         return results
 

@@ -9,7 +9,7 @@ from theano_ng.scalar.ops_arith import RealDivision, power, zero_divisor
 
 
 def broadcast_shape(node, inputs):
-    """Return the shape of an Elemwise node's result for the arrays `inputs`. Raise ValueError if they do not match."""
+    """Return the shape of an Elemwise node's result for the arrays `inputs`. Raise ValueError if the shapes differ."""
     shape = []
     for d in range(node.outputs[0].type.ndim):
         reference = None
@@ -106,8 +106,8 @@ def call_nfunc(function, nin, inputs, dtypes):
     """Call a NumPy function.
 
     If the results are floats, the inputs are converted first, because NumPy may compute in a lower precision than the
-    precision of the output. For int8, NumPy uses float16. For `angle`, whose output is float64, NumPy uses the
-    precision of the input.
+    precision of the output. For example, NumPy computes functions of int8 in float16. It computes `angle`, whose output
+    is float64 here, in the precision of the input.
     """
     if dtypes[0][0] in "fc" and function is not np.where:
         inputs = [
@@ -115,7 +115,7 @@ def call_nfunc(function, nin, inputs, dtypes):
             for x in inputs
         ]
     elif dtypes[0][0] in "iu" and all(x.dtype.kind in "biu" for x in inputs):
-        # NumPy has special rules for bools, for instance for bool + bool. Here, the output dtype of the op decides.
+        # Convert bools to the output dtype, because NumPy has special rules for bools: bool + bool is a logical or.
         inputs = [x.astype(dtypes[0]) for x in inputs] if any(x.dtype.kind == "b" for x in inputs) else inputs
     if function is np.power:
         function = power

@@ -5,7 +5,7 @@
 `subtensor`     the Theano 1.0 module: views by integers and slices, increments, functions for users
 `advanced`      indexing by arrays and masks
 `code`          hooks by which subclasses of `IncSubtensor` change parts of its C code
-`inc_code`      C source for Ops of users that increment indexed arrays
+`inc_code`      C source that increments indexed arrays, for Ops of users
 `selecting`     `nonzero`, `choose`, `default`
 `positions`     `searchsorted`, conversions between flat and n-d indices
 ==============  ======================================================================

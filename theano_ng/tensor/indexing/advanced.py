@@ -94,9 +94,10 @@ def zeros_for_gradient(x):
 
 
 def gradient_by_value(gy, x, y):
-    """Return the gradient with respect to y, where y increments a part of x.
+    """Return the gradient with respect to y, the value that increments or sets a part of x.
 
-    `gy` is the gradient with respect to the part.
+    `gy` is the gradient with respect to the part after the operation. It is summed over the dimensions of y that the
+    operation repeats.
     """
     return gy if getattr(x.tag, "takes_whole_parts", False) else sum_over_repeated(gy, y)
 
@@ -131,7 +132,8 @@ def _may_repeat(index):
         return False
     if len(integers) == len(arrays) and all(isinstance(entry, Constant) for entry in integers):
         places = np.stack([data.ravel() for data in np.broadcast_arrays(*[entry.data for entry in integers])])
-        # A negative and a non-negative index may refer to the same position.
+        # Compare the indices only if the signs along each axis agree: a negative and a non-negative index may refer to
+        # the same position.
         if ((places >= 0).all(1) | (places < 0).all(1)).all():
             return np.unique(places, axis=1).shape != places.shape
     return True
@@ -143,7 +145,7 @@ def _is_kept(op, part, x, values, index):
     If several values are written to one position, only the last value remains.
     """
     if part is advanced_subtensor1:
-        # The index selects whole rows, so number the rows instead of the elements.
+        # Write numbers instead of `values`, and read them back. The index selects whole rows, so number the rows.
         numbers, order = arange(values.shape[0]), [0, *["x"] * (x.ndim - 1)]
         written = type(op)(set_instead_of_inc=True)(zeros(x.shape[:1], dtype="int64"), numbers, *index)
     else:
@@ -338,7 +340,7 @@ advanced_set_subtensor1 = AdvancedIncSubtensor1(set_instead_of_inc=True)
 def _check_index(x, index):
     """Raise IndexError if a mask does not have the shape of the indexed dimensions, or if an index is too large.
 
-    NumPy accepts masks with other shapes if they are empty.
+    The function is needed because NumPy accepts empty masks of any shape.
     """
     _check_unsigned(index)
     axis = 0
@@ -372,8 +374,8 @@ class BaseAdvancedSubtensor(NativeOp, Op):
     def perform(self, node, inputs, out_):
         _check_index(inputs[0], inputs[1:])
         result = inputs[0][tuple(inputs[1:])]
-        # NumPy returns a scalar for a single element and a view for an index without arrays. The memory layout may
-        # vary.
+        # Return a C-contiguous array with its own memory. NumPy returns a scalar for a single element, a view for an
+        # index without arrays, and in general any memory layout.
         result = np.asarray(result, order="C")
         out_[0][0] = result.copy() if result.base is not None and np.may_share_memory(result, inputs[0]) else result
 
@@ -393,8 +395,8 @@ class BaseAdvancedSubtensor(NativeOp, Op):
                     raise ShapeError("the length of the slice %s is known only at run time" % (entry,))
                 sizes.append(as_tensor_variable(slice_length(fields, ishapes[0][axis])))
         shapes = {id(inp): shp for inp, shp in zip(index, ishapes[1:])}
-        # The length of a joint dimension is the length of an array that is not declared broadcastable there. If this
-        # length is 1 at run time, the next such array determines the length.
+        # The length of a joint dimension is the length of the first array whose type is not broadcastable in this
+        # dimension. If this length is 1 at run time, the next such array determines the length.
         known = [
             ((False,), (a.sum(dtype="int64"),)) if is_mask(a) else (a.broadcastable, shapes[id(a)]) for a in arrays
         ]

@@ -205,7 +205,7 @@ class IncSubtensorHooks:
         )
 
     def copy_into(self, view, source):
-        """Return a C expression that copies one array into another array, with broadcasting. Its value is 0 on success.
+        """Return a C expression that copies `source` into `view`, with broadcasting. It evaluates to 0 on success.
 
         Parameters
         ----------
@@ -239,7 +239,7 @@ class IncSubtensorHooks:
         """ % dict(x=x, fail=fail)
 
     def _set_view(self, c_prefix):
-        if c_prefix != "PyArray":  # For another kind of array, make_view_array itself uses the xview variables.
+        if c_prefix != "PyArray":  # The make_view_array of other array types already uses the xview variables.
             return ""
         return """
         for (int i = 0; i < PyArray_NDIM(zview); i++) {

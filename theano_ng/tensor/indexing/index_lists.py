@@ -29,11 +29,11 @@ __all__ = [
 
 
 class AdvancedIndexingError(TypeError):
-    """The exception for an Op for basic indexing that gets an index which needs advanced indexing."""
+    """The exception that an Op for basic indexing raises for an index that needs advanced indexing."""
 
 
 class AdvancedBooleanIndexingError(TypeError):
-    """The exception for an Op for integer indexing that gets a boolean mask."""
+    """The exception that an Op for integer indexing raises for a boolean mask."""
 
 
 class ScalarInputsOp(NativeOp):
@@ -106,7 +106,7 @@ def get_idx_list(inputs, idx_list, get_count=False):
 def clipped(value):
     """Clip a start, stop or step to the range of int64.
 
-    The slice selects the same elements, because no dimension is longer.
+    The clipped slice selects the same elements, because the length of a dimension always fits into an int64.
     """
     return min(max(int(value), -(2**63)), 2**63 - 1)
 
@@ -372,7 +372,7 @@ def get_canonical_form_slice(theslice, length):
 
 
 def slice_length(theslice, length):
-    """Return the number of elements that a slice selects from a dimension. It is an int if it is known."""
+    """Return the number of elements that a slice selects from a dimension, as an int if the number is known."""
     if all(_field(field) is None for field in (theslice.start, theslice.stop, theslice.step)):
         return length
     canonical = get_canonical_form_slice(theslice, length)[0]
@@ -426,11 +426,13 @@ def within(indices, count, mode):
     """
     if mode == "raise":
         return indices
-    # The dtype of the indices may be too small for `count`. int64 and uint64 have no common integer dtype.
+    # Cast both to int64, because the dtype of the indices may be too small for `count`. If the indices are uint64, cast
+    # both to uint64, because int64 and uint64 have no common integer dtype.
     wide = "uint64" if indices.dtype == "uint64" else "int64"
     indices, count = cast(indices, wide), cast(count, wide)
     if mode == "wrap":
-        # If count is 0, the result contains the index 0. It is out of bounds, so the indexing raises an error.
+        # If count is 0, the divisor is 1 and the indices become 0. The index 0 is out of bounds, so the indexing raises
+        # an error.
         return indices % maximum(count, constant(1, dtype=wide))
     last = count - constant(1, dtype=wide)
     return minimum(indices, last) if wide == "uint64" else minimum(maximum(indices, constant(0, dtype=wide)), last)

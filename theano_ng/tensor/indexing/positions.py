@@ -35,6 +35,7 @@ class SearchsortedOp(NativeOp, Op):
     Parameters
     ----------
     side : {'left', 'right'}
+        See `searchsorted`.
     """
 
     __props__ = ("side",)
@@ -138,6 +139,7 @@ class UnravelIndex(NativeOp, Op):
     ndim : int
         The number of axes.
     order : {'C', 'F'}
+        See `unravel_index`.
     """
 
     __props__ = ("ndim", "order")
@@ -223,6 +225,7 @@ class RavelMultiIndex(NativeOp, Op):
     ----------
     mode : {'raise', 'wrap', 'clip'} or tuple of these
     order : {'C', 'F'}
+        See `ravel_multi_index`.
     """
 
     __props__ = ("mode", "order")

@@ -43,7 +43,7 @@ __all__ = [
 class Nonzero(NativeOp, Op):
     """An Op that returns the indices of the nonzero elements: one int64 vector per dimension.
 
-    A node that Theano pickled has a single output, the matrix of these vectors.
+    In a graph that was pickled by Theano, the node has a single output: a matrix with these vectors as its rows.
     """
 
     __props__ = ()
@@ -235,7 +235,8 @@ class Choose(NativeOp, Op):
         rank = arange(choices.shape[0]).dimshuffle([0] + ["x"] * gz.ndim)
         picked = eq(_pad_left(index, gz.ndim).dimshuffle(["x"] + list(range(gz.ndim))), rank)
         picked = switch(picked, gz.dimshuffle(["x"] + list(range(gz.ndim))), zero)
-        # Axis 0 numbers the choices. Sum over the axes by which the choices were padded on the left.
+        # Axis 0 of `picked` numbers the choices. If the index has more dimensions than a choice, the choices were
+        # padded on the left. Sum over the added axes.
         surplus = gz.ndim - (choices.ndim - 1)
         if surplus:
             picked = picked.sum(axis=list(range(1, 1 + surplus)))

@@ -243,7 +243,7 @@ class Subtensor(_BasicIndexing):
     _f16_ok = True
 
     def fails_on_values(self, node):
-        # An index may be out of bounds. If the indices are constant, this depends only on the shape of x.
+        # An index may be out of bounds. If all indices are constant, such an error depends only on the shape of x.
         return not all(isinstance(index, Constant) for index in node.inputs[1:])
 
     @staticmethod
@@ -435,7 +435,7 @@ class IncSubtensor(IncSubtensorHooks, _BasicIndexing):
     __props__ = ("idx_list", "inplace", "set_instead_of_inc")
 
     def fails_on_values(self, node):
-        # An index may be out of bounds. If the indices are constant, this depends only on the shape of x.
+        # An index may be out of bounds. If all indices are constant, such an error depends only on the shape of x.
         return not all(isinstance(index, Constant) for index in node.inputs[2:])
 
     def takes_memory(self, node):
@@ -811,13 +811,15 @@ def inc_subtensor(
         order = [op.new_order.index(i) if i in op.new_order else "x" for i in range(inner.ndim)]
         back = [i for i in op.new_order if i != "x"]
         if back == list(range(inner.ndim)) and not _is_part(inner):
-            # x[None] contains no indexing Op, so insert a Subtensor that takes the whole tensor.
+            # The graph of x[None] has no indexing Op, so insert a Subtensor that takes the whole tensor.
             inner = Subtensor(())(inner)
         result = inc_subtensor(inner, y.dimshuffle(order), **again)
-        # If a dimension was dropped or added, the DimShuffle belongs to the part, not to the tensor.
+        # If the DimShuffle permutes dimensions, permute the result, too. But do not apply a DimShuffle that drops a
+        # dimension of the part.
         return result if "x" in order or back == sorted(back) else result.dimshuffle(back)
     if isinstance(op, Reshape):
-        # take() with a matrix of indices flattens the matrix, and reshapes the result.
+        # take() with a matrix of indices flattens the matrix, and reshapes the result. Reshape y in the same way, and
+        # increment the tensor before the Reshape.
         if y.ndim > 0:
             y = alloc(y, *[x.shape[i] for i in range(x.ndim)]).reshape(inner.shape, ndim=inner.ndim)
         return inc_subtensor(inner, y, **again)

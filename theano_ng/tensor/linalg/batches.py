@@ -19,7 +19,7 @@ __all__ = ["batched_dot", "batched_tensordot", "matmul"]
 
 
 def matmul(a: TensorLike, b: TensorLike) -> TensorVariable:
-    """Return the matrix product, as Python's operator ``@`` in NumPy. Batches of matrices are broadcast.
+    """Return the matrix product, as `numpy.matmul` and the operator ``@``. Batches of matrices are broadcast.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def matmul(a: TensorLike, b: TensorLike) -> TensorVariable:
     if a.ndim == 1:
         return tensordot(a, b, [[0], [b.ndim - 2]])
     if a.ndim == 2:
-        # The batch axes must come first in the result.
+        # `tensordot` puts the rows of `a` first. Move the batch axes of `b` to the front.
         product = tensordot(a, b, [[1], [b.ndim - 2]])
         return product.dimshuffle(list(range(1, product.ndim - 1)) + [0, product.ndim - 1])
     if a.ndim != b.ndim:
@@ -96,8 +96,8 @@ def batched_tensordot(x: TensorLike, y: TensorLike, axes: int | Sequence[Sequenc
     x, y : tensor_like
         The first axis is the batch axis.
     axes : int or pair of lists of int
-        See :func:`tensordot`, but the batch axis is axis 0. An integer n pairs the last n axes of `x` with the axes 1
-        to n of `y`.
+        See :func:`tensordot`. Axes are counted with the batch axis, which is axis 0. An integer n pairs the last n
+        axes of `x` with the axes 1 to n of `y`.
 
     Returns
     -------

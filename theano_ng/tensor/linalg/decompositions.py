@@ -53,9 +53,9 @@ def _gaps(w):
 
 
 def _over_gaps(s, gaps):
-    """Return ``s / gaps``. The result is zero where both are zero.
+    """Return ``s / gaps``. An element of the result is zero if the elements of `s` and `gaps` are both zero.
 
-    So a cost that does not depend on the eigenvectors has a gradient even if eigenvalues are equal.
+    Therefore, a cost that does not depend on the eigenvectors has a gradient even if eigenvalues are equal.
     """
     return s / T.switch(T.eq(s, 0) & T.eq(gaps, 0), np.asarray(np.inf, gaps.dtype), gaps)
 
@@ -148,7 +148,7 @@ class Eig(Op):
         w, v = self(x)
         s = T.dot(matrix_inverse(v), T.dot(direction, v))
         inner = _over_gaps(s, _gaps(w))
-        # Subtract the component along each column of v, so that the columns keep their length.
+        # From the tangent of each column of v, subtract the component along this column, so that the length stays one.
         lengths = T.sum(T.dot(v.T, v) * inner.T, axis=1)
         return [T.diag(s), T.dot(v, inner) - v * lengths.dimshuffle("x", 0)]
 
@@ -548,8 +548,8 @@ class SVD(Op):
         # square, its component is zero, except for rounding errors.
         outside_u, outside_v = gu - T.dot(u, utgu), gv - T.dot(v, vtgv)
         g = T.dot(u, T.dot(inner, vt))
-        # Use a switch instead of a product with the condition, because the component may be divided by a zero singular
-        # value.
+        # Add a component only if its matrix, u or v, is not square. Use a switch instead of a product with this
+        # condition, because the component may be divided by a zero singular value.
         zero = np.asarray(0, x.dtype)
         g = g + T.switch(T.gt(x.shape[0], k), T.dot(_over_gaps(outside_u, row), vt), zero)
         g = g + T.switch(T.gt(x.shape[1], k), T.dot(u, _over_gaps(outside_v, row).T), zero)

@@ -170,7 +170,7 @@ class EigvalshGrad(Op):
     __init__ = Eigvalsh.__init__
 
     def make_node(self, a, b, gw=None):
-        if gw is None:  # The Op was called with the inputs of a node without b.
+        if gw is None:  # The inputs of a node without b are (a, gw), so the argument b is gw.
             b, gw = None, b
         matrices = _pencil(self, a, b)
         gw = T.as_tensor_variable(gw)
@@ -271,7 +271,7 @@ def kron(a: TensorLike, b: TensorLike) -> TensorVariable:
     if rank <= 2:
         raise TypeError("kron: inputs dimensions must sum to 3 or more. You passed %d and %d." % (a.ndim, b.ndim))
     order = (1, 0, 2) if rank == 3 else (0, 2, 1, *range(3, rank))
-    # Compute the outer product with its dimensions in this order, so that it need not be transposed.
+    # Compute the outer product with its dimensions in `order`, so that the product need not be transposed afterwards.
     left = a.dimshuffle([k if k < a.ndim else "x" for k in order])
     right = b.dimshuffle([k - a.ndim if k >= a.ndim else "x" for k in order])
     product = left * right
@@ -314,7 +314,8 @@ class Expm(Op):
     def R_op(self, inputs, eval_points):
         (A,) = inputs
         (direction,) = eval_points
-        # ExpmGrad computes the derivative at the adjoint of its first input, so this is the derivative at A.
+        # ExpmGrad computes the derivative at the adjoint of its first input. The derivative at A is needed, so pass the
+        # adjoint of A.
         return [None if direction is None else with_pattern(ExpmGrad()(adjoint(A), direction), A)]
 
     def infer_shape(self, node, shapes):

@@ -114,9 +114,9 @@ def dot(a: TensorLike, b: TensorLike) -> TensorVariable:
     Parameters
     ----------
     a, b : tensor_like
-        For two vectors, the result is the inner product (without conjugation). For two matrices, it is the matrix
-        product. If an operand is 0-d, it is the elementwise product. In other cases, the sum is over the last axis of
-        `a` and the second to last axis of `b` (or the only axis of `b`).
+        For two vectors, the result is the inner product (without conjugation). For two matrices, the result is the
+        matrix product. If an operand is 0-d, the result is the elementwise product. In other cases, the products are
+        summed over the last axis of `a` and the second to last axis of `b` (or the only axis of `b`).
 
     Returns
     -------

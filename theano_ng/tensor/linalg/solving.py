@@ -83,7 +83,7 @@ def triangle(x, lower, k=0):
 def folded(x, lower):
     """Return the gradient with respect to one triangle of a Hermitian matrix.
 
-    `x` is the gradient with respect to all elements. The other triangle of the matrix is a copy of this triangle.
+    `x` is the gradient with respect to all elements. The other triangle is the conjugate transpose of this triangle.
     """
     return triangle(x, lower, 1) + adjoint(triangle(x, not lower, 1)) + diagonal_matrix(x)
 
@@ -310,11 +310,11 @@ class Solve(NativeOp, Op):
     ----------
     A_structure : {'general', 'symmetric', 'lower_triangular', 'upper_triangular', 'hermitian', 'banded', 'diagonal', 'toeplitz'}
         The structure of A. The other triangle of a triangular matrix is not read. With 'symmetric', a system with a
-        symmetric positive definite matrix takes half the work. Any other matrix is solved like a general matrix. In
-        both cases, all elements of A have a gradient. The last four structures have no effect: such matrices are
-        solved like general matrices.
+        symmetric positive definite matrix takes half the work. A system with any other matrix is solved
+        as for 'general'. In both cases, all elements of A have a gradient. The last four structures have no effect:
+        systems with such matrices are solved as for 'general'.
     lower : bool
-        This parameter has no effect: the structure decides.
+        This parameter has no effect: `A_structure` determines which triangle is read.
     overwrite_A, overwrite_b : bool
         Whether A may be overwritten, and whether the result overwrites b.
 

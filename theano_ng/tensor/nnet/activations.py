@@ -16,7 +16,7 @@ from theano_ng.tensor.elemwise.functions import cast, expm1, int_div, minimum, m
 from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.linalg.products import dot, tensordot
 from theano_ng.tensor.nnet.blocksparse import sparse_block_dot
-from theano_ng.tensor.nnet.sigmoids import ScalarActivation, ScalarSoftsign, scalar_softsign, softsign  # noqa: F401, names of this module
+from theano_ng.tensor.nnet.sigmoids import ScalarActivation, ScalarSoftsign, scalar_softsign, softsign  # noqa: F401, re-exports
 from theano_ng.tensor.nnet.softmax import softmax
 from theano_ng.tensor.shaping.creation import arange
 
@@ -63,8 +63,8 @@ def relu(x: TensorLike, alpha: TensorLike = 0) -> TensorVariable:
     ----------
     x : tensor
     alpha : scalar or tensor
-        The slope for negative x: 0 gives the rectifier, 1 the identity. A variable (for example a shared variable)
-        has a gradient.
+        The slope for negative x: 0 gives the rectifier, 1 the identity. If `alpha` is a variable (for example a shared
+        variable), the result can be differentiated with respect to it.
     """
     x = as_tensor_variable(x)
     if not hasattr(alpha, "type") and np.isscalar(alpha) and alpha == 0:
@@ -78,13 +78,13 @@ def elu(x: TensorLike, alpha: TensorLike = 1) -> TensorVariable:
     Clevert et al., 2015, arXiv:1511.07289.
     """
     x = as_tensor_variable(x)
-    # The minimum of integers would be an integer, which has no derivative.
+    # Cast x first: otherwise the minimum for an integer x would be an integer variable, which has no derivative.
     below = minimum(cast(x, expm1(x).dtype), np.zeros((), x.dtype))
     return switch(x > 0, x, _like(alpha, x) * expm1(below))
 
 
 def selu(x: TensorLike) -> TensorVariable:
-    """Compute the scaled exponential linear unit, whose constants keep mean 0 and variance 1.
+    """Compute the scaled exponential linear unit. Its constants keep activations close to mean 0 and variance 1.
 
     Klambauer et al., 2017, arXiv:1706.02515.
     """
@@ -95,7 +95,7 @@ def selu(x: TensorLike) -> TensorVariable:
 
 
 class Prepend_scalar_constant_to_each_row(Op):
-    """An Op that prepends a column of one constant to a matrix."""
+    """An Op that prepends a column to a matrix. Each element of the column is the same constant."""
 
     __props__ = ("value",)
 
@@ -138,7 +138,7 @@ class Prepend_scalar_constant_to_each_row(Op):
 
 
 class Prepend_scalar_to_each_row(Op):
-    """An Op that prepends a column of one value to a matrix. Inputs: the value (0-d), the matrix."""
+    """An Op that prepends a column to a matrix. Inputs: the value of all elements of the column (0-d), the matrix."""
 
     __props__ = ()
 
@@ -194,7 +194,8 @@ def h_softmax(
     x : (batch_size, features) tensor
     batch_size : int or scalar
     n_outputs, n_classes, n_outputs_per_class : int
-        ``n_classes * n_outputs_per_class >= n_outputs``. Outputs are grouped in order, and surplus outputs are dropped.
+        The numbers of outputs, of classes, and of outputs in each class. Each class contains consecutive outputs. If
+        ``n_classes * n_outputs_per_class`` is greater than `n_outputs`, the surplus outputs are dropped.
     W1 : (features, n_classes) tensor
     b1 : (n_classes,) tensor
     W2 : (n_classes, features, n_outputs_per_class) tensor

@@ -132,9 +132,9 @@ class SparseBlockGemv(_Blocks):
         h : (batch, iWin, iSize) tensor
             The vectors.
         inputIdx : (batch, iWin) tensor of integers
-            The block of rows of each vector in `h`.
+            For each vector in `h`, the index of the block of rows of the matrix by which the vector is multiplied.
         outputIdx : (batch, oWin) tensor of integers
-            The blocks of columns that are computed.
+            The indices of the blocks of columns to compute.
 
         Returns
         -------
@@ -304,11 +304,11 @@ def sparse_block_dot(
     h : (batch, iWin, iSize) tensor
         The vectors. For a batch of one, the batch axis may be omitted in `h`, `inputIdx` and `outputIdx`.
     inputIdx : (batch, iWin) tensor of integers
-        The block of rows of each vector in `h`.
+        For each vector in `h`, the index of the block of rows of the matrix by which the vector is multiplied.
     b : (oBlocks, oSize) tensor
         The bias, which is added once to each block that is computed.
     outputIdx : (batch, oWin) tensor of integers
-        The blocks of columns that are computed.
+        The indices of the blocks of columns to compute.
 
     Returns
     -------

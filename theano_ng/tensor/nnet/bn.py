@@ -14,7 +14,7 @@ from theano_ng.scalar.basic import add, get_scalar_type, mul, sub, true_div, upc
 from theano_ng.scalar.composite import Composite
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.elemwise.op import Elemwise
-from theano_ng.tensor.nnet.bn_ops import (  # noqa: F401, names of this module
+from theano_ng.tensor.nnet.bn_ops import (  # noqa: F401, re-exports
     AbstractBatchNormInference,
     AbstractBatchNormTrain,
     AbstractBatchNormTrainGrad,
@@ -44,7 +44,8 @@ __getattr__, __dir__, _ = lazy_names(
 class BNComposite(Composite):
     """A scalar op for ``(x - mean) * gamma / std + beta``, which keeps no intermediate results.
 
-    There is one loop for the value and one loop for each derivative. Inputs: x, mean, std, gamma, beta.
+    An Elemwise with this op computes the value in one loop. Each derivative is also computed in one loop. Inputs: x,
+    mean, std, gamma, beta.
 
     Parameters
     ----------
@@ -142,9 +143,10 @@ def _prepare_epsilon(epsilon):
 
 
 class _Layout:
-    """A converter of statistics between two layouts: the rank of the inputs, and the rank of gamma and beta.
+    """A converter of statistics between the layout that the Ops use and the layout of gamma and beta.
 
-    Along the normalized axes, gamma and beta either have length 1, or they lack these axes.
+    In the layout of the Ops, statistics have the rank of the inputs, and length 1 along the normalized axes. gamma and
+    beta either have this layout, or lack the normalized axes.
 
     Parameters
     ----------
@@ -205,7 +207,7 @@ def batch_normalization_train(
     out : TensorVariable
         ``(inputs - mean) * gamma * invstd + beta``.
     mean, invstd : TensorVariable
-        Mean, and ``1 / sqrt(var + epsilon)`` with the biased variance, with the dimensions of `gamma`.
+        The mean, and ``1 / sqrt(var + epsilon)``. Here var is the biased variance. Both have the rank of `gamma`.
     new_running_mean, new_running_var : TensorVariable
         If running averages were given: ``running_mean * (1 - f) + mean * f`` and
         ``running_var * (1 - f) + m / (m - 1) * var * f``. Here f is `running_average_factor`, and m is the number of

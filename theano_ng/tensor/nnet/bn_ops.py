@@ -160,7 +160,7 @@ class _OverAxes(Op):
         distance = x - mean
         d_out = d_mean = d_var = d_total = None
         if dx is not None:
-            # The Jacobian of the normalized x is symmetric.
+            # The Jacobian of the normalized x is symmetric, so the Op of the gradient also computes this derivative.
             d_out = AbstractBatchNormTrainGrad(self.axes)(x, dx, scale, mean, invstd, epsilon)[0]
             d_mean = _average(dx, self.axes)
             d_total = d_var = 2 * _average(distance * dx, self.axes)

@@ -1,4 +1,4 @@
-"""Cross-entropies between distributions, with labels, and fused with softmax."""
+"""Cross-entropies between distributions, and of distributions with labels. Some Ops also compute the softmax."""
 
 from __future__ import annotations
 
@@ -95,8 +95,8 @@ class CrossentropySoftmaxArgmax1HotWithBias(RowOp):
             to_x.append(dx)
             to_b.append(db)
         if from_argmax is not None:
-            # The argmax is piecewise constant in x and b, so its gradient is zero. With respect to the labels it is
-            # undefined.
+            # The argmax is piecewise constant in x and b, so its gradients with respect to x and b are zero. The
+            # gradient with respect to the labels is undefined.
             to_x.append(x.zeros_like())
             to_b.append(b.zeros_like())
             to_labels = grad_undefined(self, 2, y_idx)
@@ -267,9 +267,9 @@ class CrossentropyCategorical1Hot(RowOp):
         return [crossentropy_categorical_1hot_grad(g_y, coding_dist, labels), DisconnectedType()()]
 
     def shortcut(self, node):
-        """Return a `Shortcut`: a derivative that does not divide by the distribution.
+        """Return a `Shortcut`, which computes the gradient of the node without a division by the distribution.
 
-        Return None if the logarithm of the distribution cannot be differentiated without such a division.
+        Return None if the logarithm of the distribution cannot be differentiated without this division.
         """
         p, labels = node.inputs
         read = reading(p)
@@ -310,7 +310,7 @@ def binary_crossentropy(output: TensorLike, target: TensorLike) -> TensorVariabl
 def sigmoid_binary_crossentropy(output: TensorLike, target: TensorLike) -> TensorVariable:
     """Return ``binary_crossentropy(sigmoid(output), target)``, elementwise.
 
-    It is accurate for large absolute outputs, too.
+    The result is accurate even if the absolute value of `output` is large.
     """
 
     def grad(inputs, out_grads):

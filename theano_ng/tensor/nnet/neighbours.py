@@ -221,7 +221,7 @@ class Images2NeibsGrad(_Windows):
         result = np.zeros(lengths, wide)
         if result.size:
             windows = neibs.reshape(lengths[0], lengths[1], y.shape[0], x.shape[0], y.shape[1], x.shape[1])
-            # The element (r, c) of each window has a different position, so += writes no position twice.
+            # No two windows have their element (r, c) at the same position, so one += writes no position twice.
             for r in range(y.shape[1]):
                 for c in range(x.shape[1]):
                     here, there = y_inside[:, r], x_inside[:, c]
@@ -276,7 +276,7 @@ def images2neibs(ten4: TensorLike, neib_shape: Any, neib_step: Any = None, mode:
             Windows lie in the image. Pixels after the last windows are ignored.
         wrap_centered
             The center of the first window is the first pixel. Windows that cross the border continue on the opposite
-            side of the image. Their lengths must be odd.
+            side of the image. The lengths of windows must be odd.
         half
             Like 'valid', but the image has margins of zeros that are as wide as half a window, rounded down.
         full
@@ -334,6 +334,7 @@ def neibs2images(neibs: TensorLike, neib_shape: Any, original_shape: Any, mode: 
     images = collect(neibs, *original_shape, neib_shape, neib_shape)
     if mode != "wrap_centered":
         return images
-    # Divide each pixel by the number of its windows, because windows continue on the opposite side and overlap.
+    # In mode 'wrap_centered', windows may overlap on the opposite side of the image. Each pixel is now a sum over all
+    # windows that contain it. Divide the sum by the number of these windows.
     times = collect(neibs.zeros_like() + np.ones((), neibs.dtype), *original_shape, neib_shape, neib_shape)
     return (int_div(images, times) if neibs.dtype in DISCRETE else images / times).astype(neibs.dtype)

@@ -72,7 +72,7 @@ def _split_bias(x):
 
 
 def _with_bias(x):
-    """Return (m, b) so that m + b equals a variable of a graph. If no bias is found, b is zero."""
+    """Return (m, b) so that m + b equals the variable `x` of a graph. If `x` has no bias, b is a vector of zeros."""
     return _split_bias(x) or (x, zeros(lengths(x, x.fgraph)[1:], dtype=x.dtype))
 
 
@@ -105,7 +105,7 @@ optdb.register("softmax_by_hand", in2out(local_softmax_by_hand, ignore_newtrees=
 
 
 def _fuse_crossentropies(fgraph, softmaxes, reason):
-    """Fuse each cross-entropy of the output of an Op in `softmaxes` with this Op."""
+    """Fuse each cross-entropy node with the node of an Op in `softmaxes` that computes its first input."""
     for node in fgraph.toposort():
         if node.op != crossentropy_categorical_1hot or node.fgraph is not fgraph:
             continue
@@ -178,7 +178,7 @@ def _of_the_same_order(x, axis):
         return None if source.dtype.startswith("complex") else source
     if op == T.neg:
         smallest = _of_the_same_order(x.owner.inputs[0], axis) if op_of(x.owner.inputs[0]) != T.neg else None
-        # The negative of an integer may wrap around.
+        # Accept only floats, because the negative of an integer may wrap around.
         return None if smallest is None or not smallest.dtype.startswith("float") else -smallest
     if axis != (x.ndim - 1,):
         return None
@@ -309,7 +309,7 @@ def _is_length_of(stop, labels, shape_of):
         if isinstance(node.op, Shape_i) and node.op.i == 0 and node.inputs[0] is labels:
             return True
         if isinstance(node.op, Subtensor) and isinstance(op_of(node.inputs[0]), Shape):
-            # This form exists only before canonicalization.
+            # The form ``labels.shape[0]`` exists only before canonicalization.
             index = node.inputs[1:]
             return (
                 node.inputs[0].owner.inputs[0] is labels
@@ -474,8 +474,8 @@ def local_advanced_indexing_crossentropy_onehot_grad(node):
     return [result] if result.type == node.outputs[0].type else None
 
 
-# Order of the view (of a matrix, or of a row as a vector) -> order of the DimShuffle by which the sums of the rows are
-# combined with the view.
+# The gradient is a view of a matrix: the matrix itself, or its only row as a vector. This dict maps the `new_order` of
+# the view to the `new_order` of the DimShuffle that lets the sums of the rows broadcast to the view.
 _COLUMN_VIEWS = {(0, 1): (0, "x"), (1,): (0,)}
 
 

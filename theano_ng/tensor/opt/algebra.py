@@ -53,8 +53,8 @@ inv, mul, sqr, zeros_like = terms(T.inv, T.mul, T.sqr, T.zeros_like)
 Deg2Rad, Rad2Deg, Conj, Neg, Inv = elementwise(scalar.Deg2Rad, scalar.Rad2Deg, scalar.Conj, scalar.Neg, scalar.Inv)
 Cosh, Sinh, Tanh = elementwise(scalar.Cosh, scalar.Sinh, scalar.Tanh)
 ArcCosh, ArcSinh, ArcTanh = elementwise(scalar.ArcCosh, scalar.ArcSinh, scalar.ArcTanh)
-# Only for real numbers: several complex numbers have the same cosh, sinh or tanh, and the inverse functions return one
-# of them.
+# Patterns with `real_x` match only real numbers. Several complex numbers have the same cosh, sinh or tanh, and the
+# inverse function returns only one of these numbers.
 real_x = typed(x, kinds="fiub")
 
 
@@ -101,7 +101,7 @@ def local_inv_canon():
 
 
 def _sign_is_exact(v):
-    """Return True if ``v`` equals ``sgn(v) * abs(v)``. This fails for integers, because they wrap around."""
+    """Return True if ``v`` always equals ``sgn(v) * abs(v)``. Integers are excluded, because they may wrap around."""
     return v.dtype[0] in "fc"
 
 
@@ -183,7 +183,7 @@ def local_neg_div_neg(c, x, out):
     -(-x / y)  ->  x / y          [specialize, fast_run]
     -(2 / x)  ->  constant([-2]) / x
     """
-    # The negative of the lowest integer overflows in its dtype.
+    # Cast the constant before the negation, because the negative of the lowest integer overflows in the integer dtype.
     opposite = -constant_value(c).astype(out.dtype)
     return T.true_div(opposite.reshape((1,) * c.ndim), x)
 
@@ -534,8 +534,8 @@ def local_upcast_elemwise_constant_inputs(node):
         if i.type.dtype == output_dtype:
             new_inputs.append(i)
             continue
-        # `get_constant` also finds constants behind DimShuffles, which another rule folds later. Without this, the rule
-        # would visit the node again after the folding.
+        # `get_constant` also finds a constant that a DimShuffle pads. Constant folding removes this DimShuffle later.
+        # If the constant were not cast here, this rule would have to visit the node again after the folding.
         value = get_constant(i)
         if value is not None:
             new_inputs.append(T.constant(value.astype(output_dtype).reshape((1,) * i.ndim)))

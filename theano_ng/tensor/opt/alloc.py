@@ -46,7 +46,8 @@ def _adds_shape(model, v):
 def _is_plain_elemwise(node):
     """Return True if an elementwise node may be applied to one value instead of many equal values.
 
-    Return False if the node may divide an integer by zero: on an array without elements, it would not divide at all.
+    Return False if the node may divide an integer by zero. For an array without elements, the division by zero does not
+    happen, but the division of the one value would raise an error.
     """
     return (
         isinstance(node.op, Elemwise)
@@ -171,7 +172,7 @@ def local_useless_sum_to_shape():
 @register_canonicalize
 @local_optimizer([Alloc])
 def local_canonicalize_alloc(node):
-    """Let a DimShuffle add new dimensions of length one on the left.
+    """Let a DimShuffle, instead of the Alloc, add new dimensions of length one on the left.
 
     alloc(s, 1, 1, n)  ->  alloc(s, n).dimshuffle('x', 'x', 0)          [canonicalize, stabilize, specialize, fast_run]
     """
@@ -234,7 +235,8 @@ def _lengths_of_both(inner, inner_sizes, sizes):
             continue
         if len(inner.clients) > 1:
             return None
-        # The Allocs can be merged if both have the same length, or if the inner Alloc and its value have length 1.
+        # The Allocs can be merged if their lengths in this dimension are equal, or if the inner Alloc and its value
+        # have length 1.
         ones = [] if inner.broadcastable[d] else [T.eq(size, 1)]
         ones += [] if repeats else [T.eq(value.shape[d], 1)]
         condition = ones[0] if len(ones) == 1 else T.and_(*ones)
@@ -244,7 +246,7 @@ def _lengths_of_both(inner, inner_sizes, sizes):
 
 @rule(undefined(sizes))
 def local_alloc_empty_to_zeros(sizes, out):
-    """Replace undefined content by zeros, to find out where NaN come from.
+    """Replace AllocEmpty by zeros, so that undefined content cannot cause the NaN whose origin a user looks for.
 
     AllocEmpty('float64')(n, j)  ->  zeros((n, j))          [alloc_empty_to_zeros]
     """
@@ -257,7 +259,7 @@ optdb.register("local_alloc_empty_to_zeros", in2out(local_alloc_empty_to_zeros),
 @register_specialize
 @rule(function(filled(x, sizes)), provided=_is_plain_elemwise)
 def local_alloc_unary(op, x, sizes, out):
-    """Compute a function of repeated elements once.
+    """Apply a function to a value before Alloc repeats the value, instead of to all repeated elements.
 
     exp(alloc(s, n, j))  ->  alloc(exp(s), n, j)          [specialize, fast_run]
     """

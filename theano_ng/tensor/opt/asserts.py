@@ -9,7 +9,7 @@ from theano_ng.tensor.opt.registration import register_specialize
 
 (x,), conditions, (asserted,) = names("x"), Rest("conditions"), terms(Assert)
 
-# MergeOptimizer merges nodes whose inputs differ only in Asserts.
+# Register Assert with MergeOptimizer, which merges nodes whose inputs differ only in Asserts.
 register_assert_op(Assert)
 
 
@@ -54,7 +54,8 @@ def local_remove_all_assert():
 
     Assert()(x, s > 0)  ->  x          [unsafe]
 
-    The rule is used with ``optimizer_including=local_remove_all_assert`` or in mode 'unsafe'.
+    The rule is used with ``optimizer_including=local_remove_all_assert`` or with
+    ``optimizer=unsafe``.
     """
 
 

@@ -1,4 +1,4 @@
-"""Rules that put BLAS calls into graphs, and make them work in place.
+"""Rules that replace matrix products by BLAS Ops, and let these Ops work in place.
 
 The phase BlasOpt applies its rules in this order:
 
@@ -308,7 +308,7 @@ def _with_gemms(root, visited):
     dtype = root.type.dtype
     terms = _merged(terms, dtype)
     for j in _products(terms, dtype):
-        # A term to which a product was added is the output of a Gemm, no longer a product.
+        # Skip a product to which another product was added: this term is now the output of a Gemm.
         i = None if terms[j] is None or _product(terms[j]) is None else _partner(terms, j)
         if i is None:
             continue
@@ -665,7 +665,7 @@ cgemv_inplace, cger_inplace, scipy_ger_in_place = terms(ops.cgemv_inplace, ops.c
 
 
 def _own_memory(target):
-    """Return the input that an in-place Op may overwrite. An AllocEmpty with other clients is duplicated."""
+    """Return `target`, the input that an in-place Op overwrites. Copy it if it is an AllocEmpty with other clients."""
     made = target.owner
     is_shared = made is not None and isinstance(made.op, AllocEmpty) and len(target.clients) > 1
     return made.op(*made.inputs) if is_shared else target

@@ -305,7 +305,7 @@ class Canonizer(LocalOptimizer):
         """
         if num and denum:
             count = {}
-            # Between two simplifications, constants are arrays. `simplify_constants` combines them.
+            # Skip constants, which are arrays in these lists. `simplify_constants` combines the constants later.
             for v in denum:
                 if not isinstance(v, np.ndarray):
                     count[v] = count.get(v, 0) + 1
@@ -377,7 +377,7 @@ class Canonizer(LocalOptimizer):
             return False
         out = node.outputs[0]
         if len(out.clients) == 1 and self._client_takes_part(out):
-            # The client is part of the same expression: the rewrite of the client includes this node.
+            # Wait for the client, which is part of the same expression: the rewrite of the client includes this node.
             return False
         orig_num, orig_denum = self.operands_of(out)
         num, denum = self.simplify(list(orig_num), list(orig_denum), out.type)
@@ -423,7 +423,7 @@ class Canonizer(LocalOptimizer):
 def _is_shared(v, node):
     """Return True if `v` or the output of `node` has several clients. `v` is this output, or adds dimensions to it.
 
-    Only variables in a graph have `clients`.
+    A variable that is not yet in a graph has no attribute `clients`, and counts as not shared.
     """
     out = node.outputs[0]
     return len(getattr(v, "clients", ())) > 1 or (v is not out and len(getattr(out, "clients", ())) > 1)
@@ -732,7 +732,7 @@ def _factors_of_term(term, out_type):
 def _cost_of_what_stays(terms, pairs):
     """Return the cost, in multiplications, of the terms that have other clients.
 
-    A first change of the sum does not save this cost, because the other clients still need these terms.
+    If factors are moved into such terms, this cost is not saved, because the other clients still need the old terms.
     """
     costs = [len(n) + DIV_COST * len(d) - 1 for t, (n, d) in zip(terms, pairs) if len(getattr(t, "clients", ())) > 1]
     return sum(cost for cost in costs if cost > 0)
@@ -762,7 +762,7 @@ def local_greedy_distributor(node):
 
     def is_sum(v):
         if v.owner is None or v.owner.op not in _SUMS or v.dtype != out.dtype:
-            # A sum in a narrower dtype is rounded or wraps around before it is multiplied.
+            # Reject a sum in a narrower dtype, because it is rounded or wraps around before it is multiplied.
             return False
         # A sum with other clients is computed anyway. A second sum saves time only if a division cancels: (1 - 1 / (1 +
         # e)) * (1 + e) is e, which is not 0 even if the first factor is rounded to 0.

@@ -24,8 +24,8 @@ def constant_folding(node):
     exp(constant(0.))  ->  1.          [canonicalize, stabilize, specialize, uncanonicalize,
                                        fast_run, fast_compile, constant_folding]
 
-    An Op can refuse if ``op.do_constant_folding(node)`` returns False. If ``op.python_constant_folding(node)`` is true,
-    no C code is compiled for the value.
+    If ``op.do_constant_folding(node)`` returns False, the node is not folded. If ``op.python_constant_folding(node)``
+    is true, no C code is compiled to compute the value.
     """
     for r in node.inputs:
         if not isinstance(r, graph.Constant):
@@ -34,8 +34,8 @@ def constant_folding(node):
         return False
     op = node.op
     if not op.do_constant_folding(node):
-        # The Op refuses to be folded, because its value is large, or because its outputs do not depend only on its
-        # inputs.
+        # The Op excludes the node from folding, because the values of the outputs are large, or because the outputs do
+        # not depend only on the inputs.
         return False
     # Compiling takes longer than one call of `perform`. So C code is used only for Ops without `perform`.
     impls = ("py", None)
@@ -52,12 +52,12 @@ def constant_folding(node):
             required = thunk()
         except (NotImplementedError, MethodNotDefined):
             continue
-        except AssertionError:  # The constants violate an assertion of the program.
+        except AssertionError:  # The constants violate an assertion in the user's graph.
             node.tag.folding_failed = True
             raise
         except Exception as error:
-            # The program raises this error, not the rule. It has to be raised when the node runs, which may never
-            # happen if the node is in a lazy branch.
+            # The error comes from the node, not from this rule. The compiled function must raise it when the node
+            # runs. A node in a lazy branch may never run.
             node.tag.folding_failed = True
             if config.on_opt_error != "ignore":
                 _logger.warning("constant folding: %s raises %s: %s", node, type(error).__name__, error)

@@ -71,7 +71,8 @@ def local_dimshuffle_lift(node):
             return False
         copy_stack_trace(out, new)
         return [new]
-    # Only variables in a graph have `clients`; a newly built variable has one client.
+    # Do not move the DimShuffle through a node whose result has other clients. A variable that is not yet in a graph
+    # has no attribute `clients`.
     if (
         not isinstance(inner.op, Elemwise)
         or len(inner.outputs) != 1

@@ -47,9 +47,9 @@ _CHEAP = (
     scalar.Second,
     scalar.Cast,
 )
-# Compilers may contract a float product and the sum that reads it, and round only once. Then ``max(x*y) - x*y`` could
-# be negative, because the loop of the maximum rounds the product itself. Products and quotients cannot be contracted
-# with their operands, because they use the rounded operands.
+# A compiler may contract a float product and the sum that reads it (fused multiply-add), without rounding the product.
+# So two loops may compute different products: ``max(x*y) - x*y`` could be negative if only the loop of the difference
+# contracts the product. Compilers do not contract a product with a product or quotient that reads it.
 _PRODUCTS = (scalar.Mul, scalar.Sqr)
 _ROUND_OPERANDS = (scalar.Mul, scalar.Sqr, scalar.TrueDiv)
 MAX_REPEATED = 4

@@ -68,7 +68,7 @@ def local_incsubtensor_of_zeros():
 @register_specialize
 @rule(increment_part(x, y, index))
 def local_incsubtensor_of_zeros_to_setsubtensor(x, op, node):
-    """Replace an increment of zeros by a set, also if other parts of the zeros were written before.
+    """Replace an increment of zeros by an assignment, also if other parts of the zeros were written before.
 
     inc_subtensor(zeros_like(x)[i:], s)  ->  set_subtensor(zeros_like(x)[i:], s)          [canonicalize, specialize, fast_run]
     inc_subtensor(set_subtensor(zeros_like(x)[:1], s)[1:], s)  ->  set_subtensor(set_subtensor(zeros_like(x)[:1], s)[1:], s)
@@ -241,7 +241,7 @@ def local_set_to_inc_subtensor(node):
         return False
     x, y, rows = node.inputs
     if x.dtype != y.dtype:
-        return False  # The sum is rounded as a whole, not term by term.
+        return False  # The assignment rounds the whole sum to the dtype of x. An increment would round only the term.
     terms = inputs_of(y, T.add)
     if terms is None or _unique_rows(rows) is None:
         return False
@@ -371,7 +371,7 @@ def local_IncSubtensor_serialize(node):
 
 
 def _is_movable(v, out):
-    """Return True if an operand of a sum is an increment with the sum's type, and the sum is its only client."""
+    """Return True if an operand of a sum is an increment of the sum's type that has no client except the sum."""
     node = v.owner
     return (
         node is not None

@@ -31,8 +31,8 @@ class _DependenceTest:
     """A fast, incomplete test of dependence between nodes.
 
     One depth-first traversal along the clients numbers the nodes. A node is known to depend on its ancestors in the
-    tree of this traversal. The traversal from an operation usually reaches the operations of its gradient first, so
-    that they become its descendants.
+    tree of this traversal. The traversal usually reaches the nodes of an operation's gradient from this operation, so
+    that these nodes become descendants of the operation.
     """
 
     def __init__(self, nodes):
@@ -93,8 +93,8 @@ class _Run:
         # Exclude nodes that divide by integers that they compute themselves: such a node detects a zero divisor only
         # after it has begun to write.
         self.nodes = [node for node in nodes if type(node.op) is op_class and not integer_divisors(node).computed]
-        # The nodes that compute new values of inputs choose first, so that no other node takes the memory of these
-        # inputs.
+        # The nodes that compute updates choose inputs first, so that no other node overwrites the inputs that the
+        # updates should overwrite.
         self.nodes.sort(key=lambda node: not any(o in self.update_of for o in node.outputs))
         self.followers = _DependenceTest(nodes)
         self.refusals = {}  # the root of an alias class -> the number of refused attempts
@@ -189,7 +189,7 @@ class _Run:
 
     @staticmethod
     def _output_types(node, pattern):
-        """Return the rule by which an output gets the type of the input that it overwrites."""
+        """Return a `transfer_type` that gives each output of the scalar op the type of the input that it overwrites."""
         return scalar.transfer_type(*[pattern.get(i) for i in range(len(node.outputs))])
 
 
@@ -198,11 +198,10 @@ class InplaceElemwiseOptimizer(Optimizer):
 
     x + y  ->  Elemwise{Add}[(0, 0)](x, y)          [inplace, fast_run]
 
-    For each output of a node, the inputs of the same type are tried in turn: first the input
-    whose new value is this output (an update), then the other inputs in order. The graph is validated after each
-    replacement. If the flag `config.tensor.insert_inplace_optimizer_validate_nb` is a number n > 1, the graph is
-    validated after every n nodes. If such a validation fails, these n nodes are rewritten again with a validation after
-    each replacement.
+    For each output of a node, the inputs of the same type are tried in turn: first the input whose new value is this
+    output (an update), then the other inputs in order. By default, the graph is validated after each replacement. If
+    the flag `config.tensor.insert_inplace_optimizer_validate_nb` is a number n > 1, the graph is validated only after
+    every n nodes. If this validation fails, these n nodes are rewritten again with a validation after each replacement.
 
     Parameters
     ----------

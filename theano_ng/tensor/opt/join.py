@@ -10,7 +10,7 @@ from theano_ng.tensor.opt.common import constant_value
 from theano_ng.tensor.opt.patterns import Rest, names, ops_such, restricted, rule, terms
 from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize, register_stabilize
 from theano_ng.tensor.opt.shape import lengths
-from theano_ng.tensor.shaping.creation import MakeVector, MakeVectorPrinter  # noqa: F401  (a name of this module)
+from theano_ng.tensor.shaping.creation import MakeVector, MakeVectorPrinter  # noqa: F401  (re-exports)
 from theano_ng.tensor.shaping.joining import Join, Split, Tile
 
 x, axis, sizes = names("x", "axis", "sizes")
@@ -38,7 +38,7 @@ def local_join_empty(node):
             A, eq(Shape_i(1)(A), 3))
 
     The other lengths of an empty operand must equal the lengths of the other operands. If only one operand with unknown
-    lengths remains, an assertion checks them. If several operands remain, Join checks them.
+    lengths remains, an assertion checks these lengths. If several operands remain, Join checks the lengths.
     """
     axis = constant_value(node.inputs[0], only_process_constants=True)
     if axis is None:
@@ -54,7 +54,8 @@ def local_join_empty(node):
         new = _checked_against(doubtful, kept[0], axis % out.ndim, node.fgraph)
         copy_stack_trace(out, new)
     else:
-        # Keep empty constants whose other lengths may differ from those of the other operands: Join checks them.
+        # Keep empty constants whose other lengths may differ from the lengths of the other operands, so that Join
+        # checks these lengths at run time.
         left = {*kept, *doubtful} or {node.inputs[1]}
         left = [x for x in node.inputs[1:] if x in left]
         if len(left) == len(node.inputs) - 1:

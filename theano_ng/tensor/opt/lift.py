@@ -21,7 +21,8 @@ class LiftedViews(Feature):
     Attributes
     ----------
     classes : dict
-        A dict from a class of Ops to None. Other modules read it as ``fgraph.lifted_views.classes``.
+        The classes of Ops, as the keys of a dict. All values are None. Other modules read the dict as
+        ``fgraph.lifted_views.classes``.
     """
 
     pickle_rm_attr = ["lifted_views"]
@@ -49,7 +50,7 @@ class LiftedViews(Feature):
 
 
 def lifts(op_class):
-    """Return a function that takes a graph, and records in it that a rule lifts Ops of a class.
+    """Return a function that records in a given graph that a rule lifts Ops of the class `op_class`.
 
     The function is an entry of `requirements` in ``local_optimizer(..., requirements=[...])``.
     """

@@ -157,7 +157,7 @@ def _is_sum(v):
 def _factors(v, dtype):
     """Return the factors of a product in `dtype`. Nested products and negations are expanded.
 
-    Products in other dtypes may wrap around. They count as one factor.
+    A product in another dtype may wrap around, so it counts as one factor.
     """
     found, todo = [], [v]
     while todo:
@@ -198,7 +198,7 @@ def _share(v, total):
     if all(inputs_of(log, T.sub) is not None for log in logs):
         subtracted = {log.owner.inputs[1] for log in logs}
         if len(subtracted) == 1 and op_of(subtracted.pop()) == T.maximum:
-            return None  # The maximum has been subtracted already.
+            return None  # The user has subtracted the maximum already, so nothing overflows.
     largest = reduce(T.maximum, logs)
     parts = [T.exp(log - largest) for log in logs]
     return parts[0] / T.add(*parts)

@@ -80,7 +80,7 @@ class _Operators:
 
 
 class Term(_Operators, tuple):
-    """A tuple of an op and its arguments. In a replacement, the op may be any function."""
+    """A tuple of an op and its arguments. In a replacement, the first element may be any function instead of an op."""
 
     __hash__ = tuple.__hash__
 
@@ -132,7 +132,7 @@ def typed(pattern, kinds=None, ndim=None, broadcastable=None):
 def number(name, condition):
     """Return a pattern for a variable whose elements all equal a known number. ``condition(number)`` must be true.
 
-    The number is passed to `condition` as a 0-d array. `name` is the name of the variable.
+    `condition` gets the number as a 0-d array. A match binds the variable to `name`.
     """
 
     def is_such(v):
@@ -143,7 +143,7 @@ def number(name, condition):
 
 
 def alone(pattern):
-    """Return a pattern for a variable that only the matched node reads."""
+    """Return a pattern that matches `v` if `pattern` matches `v` and `v` has at most one client."""
     return restricted(pattern, lambda v: len(getattr(v, "clients", ())) <= 1)
 
 
@@ -157,21 +157,21 @@ def terms(*ops):
 
 
 def elementwise(*scalar_ops):
-    """Return one function for each class of scalar ops. It makes patterns of Elemwises of this class."""
+    """Return one function for each class of scalar ops. Each function makes patterns for Elemwises of such ops."""
     return terms(*[_ElemwiseOf(Elemwise, condition=computes(cls)) for cls in scalar_ops])
 
 
 class _ElemwiseOf(OpPattern):
-    """A pattern whose condition depends only on the class of the scalar op."""
+    """A pattern whose condition reads only the class of the scalar op, so that `_lookup` caches rows by this class."""
 
 
 def ops_such(*op_classes, condition):
-    """Return a function that makes patterns. They match an Op of the given classes if ``condition(op)`` is true."""
+    """Return a function that makes patterns for the Ops of the given classes for which ``condition(op)`` is true."""
     return terms(OpPattern(*op_classes, condition=condition))[0]
 
 
 def copying(*op_classes):
-    """Return a function that makes patterns. They match Ops of the given classes that do not work in place."""
+    """Return a function that makes patterns for the Ops of the given classes that do not work in place."""
     return ops_such(*op_classes, condition=lambda op: not op.inplace)
 
 
@@ -290,7 +290,8 @@ def rule(*rows, same_type=False, provided=None, inplace=False):
                     if result:
                         return result
                 if bindings and len(found) > 1:
-                    # Remove the names, which the next row binds again. Keep the known values of variables.
+                    # Remove the variables bound to names, because the next row binds the names again. Keep the
+                    # known values of variables, whose keys are not names.
                     bindings = {key: value for key, value in bindings.items() if not isinstance(key, str)}
             return False
 
@@ -317,10 +318,10 @@ def _lookup(compiled):
     find : callable or None
         ``find(op)`` returns the rows for a tracked Op. None if `only` is given.
     when : callable or None
-        The parameter `when` of `local_optimizer`. Only rules that track Elemwise get such a function. If a rule for
-        another class had `when`, the engine would look up the rules for each Op of the class instead of once for the
-        class. For Elemwise, the engine always looks them up for each Op. For other classes, `find` returns no rows for
-        an Op that does not match.
+        The parameter `when` of `local_optimizer`. It is None unless all patterns are made by `elementwise`. If a rule
+        for another class had `when`, the engine would look up the rules for each Op of this class, instead of once for
+        the class. For Elemwise, the engine looks up the rules for each Op in any case. Without `when`, `find` returns
+        no rows for an Op that does not match.
     """
     by_op = {}
     for op, row in compiled:
@@ -375,7 +376,7 @@ def _parameters(function):
 
 
 def _check_parameters(pattern, function):
-    """Raise ValueError if a parameter of a replacement is not a name of the pattern."""
+    """Raise ValueError if a parameter of `function` is neither a name in the pattern nor `node`, `op` or `out`."""
     unknown = {*_parameters(function)} - {"node", "op", "out", *_names_in(pattern)}
     if unknown:
         raise ValueError(
@@ -407,7 +408,7 @@ def _names_in(pattern):
 
 
 def _without_rest(term):
-    """Return a replacement in which sums and products of a `Rest` are computed in the dtype of the output."""
+    """Return `term`, changed so that sums and products of a `Rest` are computed in the dtype of the output."""
     if not isinstance(term, tuple):
         return term
     arguments = [_without_rest(argument) for argument in term[1:]]
@@ -460,7 +461,7 @@ def _rarest(pattern):
 
 
 def pattern_rule(name, text, pattern, new, **kwargs):
-    """Make a `PatternSub` from a row. Its replacement must have the type of the replaced variable.
+    """Make a `PatternSub` from a row. The replacement must have the type of the replaced variable.
 
     Parameters
     ----------

@@ -68,13 +68,12 @@ def local_sum_prod_mul_by_scalar(node):
     prod(a * b * x)  ->  (a * b) ** Shape_i(0)(x) * prod(x)
     prod(-x)  ->  constant(-1) ** Shape_i(0)(x) * prod(x)
 
-    The exponent is the number of reduced elements. For a `Prod`, the rule does not apply to a product of several
-    tensors, in which the scalar factor costs nothing. It also does not apply if the power would have a wider dtype than
-    the result.
+    The exponent is the number of reduced elements. The rule does not change the `Prod` of an elementwise product of
+    several tensors: the loop over these tensors also multiplies by the scalar at almost no cost. The rule also does not
+    apply to a `Prod` if the power would have a wider dtype than the result.
 
-    The rule also does not apply to products that are computed anyway, because they have a client that is neither a
-    reduction nor an elementwise operation. (Reductions and elementwise operations can compute the product in their own
-    loops.)
+    Reductions and elementwise operations can compute the elementwise product in their own loops. If the product has
+    another client, the product is computed in any case, and the rule does not apply.
     """
     (x,) = node.inputs
     if not all(_runs_through(reader) for reader, _ in x.clients):
@@ -93,7 +92,8 @@ def local_sum_prod_mul_by_scalar(node):
             return False
         scalars, inner = None, negated[0]
     if out.dtype[0] not in "fciu" or (x.dtype[0] not in "fc" and x.dtype != out.dtype):
-        # Narrow integers wrap around before they are reduced in a wider dtype.
+        # A product or negation of narrow integers wraps around before Sum or Prod converts it to a wider dtype. The
+        # rule would change the result.
         return False
     if isinstance(node.op, Prod):
         if scalars is None:
@@ -107,7 +107,7 @@ def local_sum_prod_mul_by_scalar(node):
         if scalars is not None and power.dtype != out.dtype:
             return False
     if inner.dtype != x.dtype:
-        # Reduce in the dtype of the product.
+        # Without the scalars, the product may have another dtype. Cast it to the original dtype before the reduction.
         inner = T.cast(inner, x.dtype)
     copy_stack_trace(x, inner)
     reduced = reuse_existing(node.op(inner))
@@ -122,7 +122,10 @@ def local_sum_prod_mul_by_scalar(node):
 
 
 def _runs_through(reader):
-    """Return True if a node is a loop that can compute its inputs itself, or a view that only such a loop reads."""
+    """Return True if `reader` is a Sum, Prod or Elemwise, which can compute its input in its own loop.
+
+    Also return True if `reader` is a DimShuffle whose only client is such a node or such a DimShuffle.
+    """
     while reader != "output" and isinstance(reader.op, DimShuffle) and len(reader.outputs[0].clients) == 1:
         ((reader, _),) = reader.outputs[0].clients
     return reader != "output" and isinstance(reader.op, (Sum, Prod, Elemwise))
@@ -155,8 +158,8 @@ def local_sum_prod_div_dimshuffle(node):
     if inputs is None:
         return False
     numerator, denominator = inputs
-    # The DimShuffle may have been lifted through an elementwise operation. For example, a batch size as a float is a
-    # Cast of a DimShuffle.
+    # Accept an Elemwise as the divisor, too: another rule may have lifted the DimShuffle through it. For example, a
+    # batch size as a float is a Cast of a DimShuffle.
     if (
         denominator.owner is None
         or not isinstance(denominator.owner.op, (DimShuffle, Elemwise))
@@ -217,7 +220,7 @@ def local_op_of_op(node):
 @register_uncanonicalize
 @local_optimizer(ALL_REDUCE)
 def local_reduce_join(node):
-    """Replace a join of variables of length one, and its reduction along this axis, by an elementwise operation.
+    """Replace a reduction along the axis of a join by an elementwise operation if all joined parts have length one.
 
     sum(join(0, x.dimshuffle('x', 0), y.dimshuffle('x', 0)), axis=0)  ->  x + y          [canonicalize, uncanonicalize, fast_run]
     """
@@ -239,7 +242,7 @@ def local_reduce_join(node):
         return False
     scalar_op = node.op.scalar_op
     if not isinstance(scalar_op, (scalar.Add, scalar.Mul)) and len(parts) > 2:
-        # Elemwise accepts more than two operands only for Add and Mul.
+        # The rule replaces a join of more than two parts only for Add and Mul, which accept any number of operands.
         return False
     rest = [d for d in range(x.ndim) if d != axis]
     terms = [shuffled(p, rest) for p in parts]
@@ -329,8 +332,8 @@ def local_opt_alloc(node):
         return False
     size = reduced[0] if len(reduced) == 1 else T.mul(*reduced)
     if out.dtype in ("float16", "float32"):
-        # The product with an int64 would be a float64. float16 cannot represent large sizes, so float32 is used for
-        # both dtypes.
+        # The product of a float16 or float32 value and an int64 size would be a float64. float16 cannot represent large
+        # sizes, so the size is cast to float32 in both cases.
         size = T.cast(size, "float32")
     val = T.constant(value)
     val = val * size if isinstance(node.op, Sum) else val**size

@@ -42,7 +42,7 @@ def ignores_nonfinite(lopt):
 
 
 def register_useless(lopt, *tags, **kwargs):
-    """Register a rule that removes useless nodes. It is applied once, before canonicalization."""
+    """Register a rule that removes useless nodes. The rule is applied once, before canonicalization."""
     return _register(mode.local_useless, lopt, tags, kwargs)
 
 
@@ -52,7 +52,7 @@ def register_canonicalize(lopt, *tags, **kwargs):
 
 
 def register_stabilize(lopt, *tags, **kwargs):
-    """Register a rule of the phase `stabilize`, which makes equal expressions with better numerical behavior."""
+    """Register a rule of the phase `stabilize`, which replaces expressions by numerically more stable ones."""
     return _register(mode.optdb["stabilize"], lopt, tags, kwargs)
 
 

@@ -54,7 +54,7 @@ register_canonicalize(local_reshape_chain(Reshape), name="local_reshape_chain")
 
 
 def _shape_entries(shape, ndim):
-    """Return a list of the lengths in a shape vector. A length that is not known is None."""
+    """Return the entries of a shape vector: numbers for a constant, variables for a MakeVector, otherwise all None."""
     if isinstance(shape, Constant):
         return list(shape.data)
     if shape.owner is not None and isinstance(shape.owner.op, MakeVector):
@@ -153,7 +153,7 @@ def local_reshape_to_dimshuffle(node):
 @register_canonicalize
 @rule(reshaped(shuffled(x), shape))
 def local_useless_dimshuffle_in_reshape(op, x, shape, node):
-    """Remove a DimShuffle before a reshape if it adds, drops or moves only dimensions of length one.
+    """Remove a DimShuffle before a reshape if the DimShuffle adds, drops or moves only dimensions of length one.
 
     x.dimshuffle('x', 0).reshape((n,))  ->  x.reshape((n,))          [canonicalize, fast_run]
     row.dimshuffle(1, 'x').reshape((n,))  ->  row.reshape((n,))
@@ -166,7 +166,7 @@ def local_useless_dimshuffle_in_reshape(op, x, shape, node):
 @register_stabilize
 @local_optimizer([Reshape], requirements=[lifts(Reshape)])
 def local_reshape_lift(node):
-    """Move a Reshape through functions of one variable.
+    """Reshape the argument of elementwise functions of one variable instead of their result.
 
     exp(A).reshape((9,))  ->  exp(A.reshape((9,)))          [canonicalize, stabilize, fast_run]
 
@@ -181,7 +181,7 @@ def local_reshape_lift(node):
 @register_stabilize
 @local_optimizer([Flatten], requirements=[lifts(Flatten)])
 def local_flatten_lift(node):
-    """Move a Flatten through functions of one variable.
+    """Flatten the argument of elementwise functions of one variable instead of their result.
 
     Flatten(1)(exp(A))  ->  exp(Flatten(1)(A))          [canonicalize, stabilize, fast_run]
     """

@@ -21,7 +21,7 @@ MAX_STEPS = 40
 class RowFusion(Optimizer):
     """An optimizer that replaces each group of operations on the same rows by a `RowProgram`.
 
-    It does nothing with OpenMP, because a `RowProgram` uses only one thread.
+    The optimizer does nothing if `config.openmp` is True, because a `RowProgram` uses only one thread.
     """
 
     def add_requirements(self, fgraph):
@@ -37,10 +37,11 @@ class RowFusion(Optimizer):
 
 
 def _groups(nodes, shape):
-    """Return groups of nodes. One program can compute all nodes of a group, which are in the order of computation.
+    """Return groups of nodes, such that one program can compute all nodes of a group in the order of their list.
 
-    All rows of a program have the same length. So the nodes of a group belong to one family: they read or compute
-    arrays that an elementwise operation combines, or they compute one value per row from such arrays.
+    All rows of a program must have the same length. So the nodes of a group belong to one family. Two nodes with values
+    per element belong to the same family if a chain of nodes connects their arrays. A node with only values per row
+    belongs to the family of one of its inputs.
 
     Parameters
     ----------
@@ -56,8 +57,9 @@ def _groups(nodes, shape):
         if node in family and family[node] is None:
             last = max((maker for maker in makers if family.get(maker) is not None), key=exits.get, default=None)
             family[node] = family.get(last)
-        # Compute the maximum number of times that a path to the node leaves a family. A path that leaves a family and
-        # enters it again ends at a node with a larger number. So no such path connects two nodes of a group.
+        # Number each node by the maximum number of times that a path from the inputs to the node leaves a family. If a
+        # path leaves a family and enters it again, its last node has a larger number than its first node. The nodes of
+        # a group have equal numbers, so no such path connects two of them.
         left = [exits[maker] + (family.get(maker) not in (None, family.get(node))) for maker in makers]
         exits[node] = max(left, default=0)
         if family.get(node) is not None:
@@ -75,8 +77,8 @@ def _families(nodes, shape):
     Returns
     -------
     dict
-        A dict from a node to the array that represents its family. The value is None if the node only uses one value
-        per row.
+        A dict from a node to the array that represents its family. The value is None if no input or output of the node
+        has one value per element.
     """
     parent = {}
 
@@ -158,7 +160,7 @@ def _replace(fgraph, group, shape):
             replacements.append((old, new))
     is_foreign = any(type(op) is Elemwise and not getattr(op.scalar_op, "c_code_is_own", False) for op, _ in steps)
     if is_foreign and program.code_for(list(inputs)) is None:
-        return  # A user's op has no C code that the program can contain.
+        return  # Keep the nodes: a user's scalar op has no C code, or its C code cannot be part of a program.
     try:
         fgraph.replace_all_validate(replacements, reason="row_fusion")
     except InconsistencyError:

@@ -108,7 +108,8 @@ class ShapeFeature:
         self._former.setdefault(new_r, r)
 
     def on_prune(self, fgraph, node, reason):
-        # Forget all shapes. A shape expressed by a variable that has left the graph would bring this variable back.
+        # Forget all shapes, because a shape may be expressed by an output of the removed node. A rule that used this
+        # shape would bring the node back into the graph.
         if self._opaque and not self._opaque.isdisjoint(node.outputs):
             dict.clear(self.shape_of)
             self._opaque.clear()
@@ -253,7 +254,7 @@ class ShapeFeature:
         return self.shape_of[var][idx]
 
     def unpack(self, s_i, var):
-        """Convert a length that `infer_shape` returned to a 0-d int64 variable.
+        """Convert a length, as returned by the method `infer_shape` of an Op, to a 0-d int64 variable.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Rules that make equal expressions with better numerical behavior: log1p, expm1, log-sum-exp, error functions."""
+"""Rules that replace expressions by numerically more stable ones: log1p, expm1, log-sum-exp, error functions."""
 
 import numpy as np
 
@@ -66,7 +66,7 @@ def local_log1p(node):
     (log_arg,) = node.inputs
     out = node.outputs[0]
     if log_arg.owner is None or log_arg.dtype[0] != "f":
-        return False  # The rule is not for integers: their sums are exact, or wrap around.
+        return False  # Sums of integers need no log1p: they are exact, or wrap around, which log1p would change.
     if log_arg.owner.op == T.add:
         values, constants, rest = scalarconsts_rest(log_arg.owner.inputs, only_process_constants=False)
         # The constant 1 may also be the value of a `fill` or an `alloc`.
@@ -196,8 +196,9 @@ def _everywhere(name, text, pattern, new):
 
 _FOR_LARGE = "For large x, erf(x) is rounded to 1, but erfc(x) is accurate."
 _BACK = "erf(x) replaces an expression of erfc(x)."
-# erf accepts complex numbers, but erfc does not. The negatives of integers may wrap around. Each rule has variants for
-# the forms that a negation may have after canonicalization.
+# The patterns restrict x to real numbers if erf(x) is replaced, because erfc does not accept complex numbers. They
+# restrict x to floats if a rule adds or removes a negation of x, because the negatives of integers may wrap around.
+# Each rule has variants for the forms that a negation may have after canonicalization.
 local_one_minus_erf = _everywhere("local_one_minus_erf", _FOR_LARGE, 1 - erf(real_x), erfc(real_x))
 local_one_minus_erf2 = _everywhere("local_one_minus_erf2", _FOR_LARGE, 1 + -1 * erf(real_x), erfc(real_x))
 local_one_plus_neg_erf = _everywhere("local_one_plus_neg_erf", _FOR_LARGE, 1 + -erf(real_x), erfc(real_x))

@@ -30,9 +30,9 @@ _WHOLE = slice(None)
 
 
 def _known(field):
-    """Return an integer, or a start, stop or step of an index. A constant becomes an int.
+    """Return `field`, or its value as an int if it is a constant.
 
-    None and variables are unchanged.
+    `field` is an integer index, or the start, stop or step of a slice. None and variables are returned unchanged.
     """
     if isinstance(field, Constant):
         return int(field.data)
@@ -40,7 +40,7 @@ def _known(field):
 
 
 def known_index(entry):
-    """Return an index, or a slice, in which constants are replaced by ints.
+    """Return an entry of an index (an integer or a slice) in which ints replace the constants.
 
     In a slice, a step of 1 is replaced by None. If the step is 1 or None, a start of 0 is replaced by None, too.
     """
@@ -68,7 +68,7 @@ def is_whole(entry):
 
 
 def _as_index(field):
-    """Convert a field of an index for ``x[...]``: 0-d tensors become scalars, constants become ints."""
+    """Convert an entry of an index, or a field of a slice: constants become ints, other 0-d tensors become scalars."""
     if isinstance(field, slice):
         return slice(_as_index(field.start), _as_index(field.stop), _as_index(field.step))
     if isinstance(field, Variable) and not isinstance(field.type, scalar.Scalar):
@@ -273,7 +273,7 @@ def local_subtensor_lift(node):
 
 
 def _is_small(node):
-    """Return True if a node is a function of a shape vector. Elements of its result should be computed one by one."""
+    """Return True if a node applies a function to a shape vector. Such a vector is short, so its elements are cheap."""
     if len(node.inputs) != 1 or node.inputs[0].owner is None:
         return False
     return isinstance(node.inputs[0].owner.op, (MakeVector, Shape))
@@ -289,9 +289,9 @@ def local_subtensor_of_alloc(node):
     alloc(x, n, Shape_i(0)(x))[:, 1]  ->  alloc(x[1], n)
     alloc(s, n)[2]  ->  AssertIndex('index out of bounds')(s, lt(2, n))
 
-    An assertion replaces the error of an integer index that is out of bounds. A dimension of the value is indexed only
-    if it is known to have the length of the result: the Alloc repeats a dimension whose length is 1 at run time, and
-    refuses other lengths.
+    If an integer index may be out of bounds, an assertion replaces the error of the indexing. The rule indexes a
+    dimension of the value only if its length is known to equal the length in the Alloc's result. Otherwise, Alloc might
+    repeat the dimension, because its length is 1 at run time, or raise an error.
     """
     if node.inputs[0].owner is None or not isinstance(node.inputs[0].owner.op, Alloc):
         return False
@@ -300,7 +300,7 @@ def local_subtensor_of_alloc(node):
     known = lengths(value, node.fgraph)
     index = node_index(node)
     if any(map(_has_step_zero, index)):
-        return False  # The node raises an error at run time.
+        return False  # Keep the node, because it raises an error at run time.
     index += [_WHOLE] * (len(sizes) - len(index))
     first = len(sizes) - value.ndim
     value_index, new_sizes, conditions = [], [], []
@@ -308,7 +308,7 @@ def local_subtensor_of_alloc(node):
         repeated = dim < first or value.broadcastable[dim - first]
         if not isinstance(entry, slice) and repeated and not _is_inside(entry, size):
             if len(node.inputs[0].clients) > 1:
-                return False  # Other clients need the Alloc in any case.
+                return False  # The Alloc is computed for its other clients anyway, so an assertion saves nothing.
             conditions.append(_inside(entry, size))
         if dim >= first:
             if not repeated:
@@ -346,7 +346,7 @@ def _inside(entry, length):
     if is_integer(entry) and entry >= 0:
         return T.lt(entry, length)
     entry = _tensor(entry)
-    # The negative of an unsigned length wraps around to a large length.
+    # Cast the length first, because the negative of an unsigned number wraps around to a large number.
     reaches_back = T.ge(entry, -T.cast(length, "int64"))
     return reaches_back if is_integer(entry) else T.and_(T.lt(entry, length), reaches_back)
 
@@ -421,7 +421,7 @@ def local_subtensor_make_vector(node):
         (entry,) = node_index(node)
         if is_integer(entry):
             if not -len(elements) <= entry < len(elements):
-                return False  # The node raises an error at run time.
+                return False  # Keep the node, because it raises an error at run time.
             passed = [out]
             new = elements[entry]
             while new.type == out.type:
@@ -468,9 +468,9 @@ def local_subtensor_inc_subtensor(node):
     set_subtensor(x[2], s)[2]  ->  AssertIndex('index out of bounds')(s, lt(2, Shape_i(0)(x)))
     set_subtensor(A[i], y)[i]  ->  set_subtensor(A[i][:], y)
 
-    If y may have to be broadcast to the part, the rule reads the part of x and writes y into it (last example). If an
-    integer index may be out of bounds, an assertion replaces its error. If the written tensor has other clients, the
-    rule applies only if neither this write nor an assertion is necessary.
+    If y may have to be broadcast to the part, the rule takes the part of x and writes y into this part (last example).
+    If an integer index may be out of bounds, an assertion replaces the error of the indexing. If the written tensor has
+    other clients, the rule applies only if it needs neither a write nor an assertion.
     """
     inner = node.inputs[0].owner
     if inner is None or not isinstance(inner.op, IncSubtensor) or not inner.op.set_instead_of_inc:
@@ -492,7 +492,8 @@ def local_subtensor_inc_subtensor(node):
     if fits and not all([f or same_length(a, b) for f, a, b in zip(y.broadcastable, lengths(y, fgraph), wanted)]):
         if len(node.inputs[0].clients) > 1:
             return False
-        # The write repeats dimensions of y whose length is one at run time.
+        # The lengths of y may differ from the lengths of the part. `set_subtensor` repeats the dimensions of y that
+        # have length one at run time.
         copy_stack_trace(out, part)
         return fitted(T.set_subtensor(part[:], y), out) or False
     conditions = [
@@ -638,9 +639,9 @@ def _without_ends(start1, stop1, second):
 
 
 def _merged_without_lengths(first, second):
-    """Merge two indices of one dimension.
+    """Return one index of a dimension that is equivalent to the index `first` followed by the index `second`.
 
-    Return None if the result depends on lengths, or needs arithmetic at run time.
+    Return None if the merged index depends on the length of the dimension, or needs arithmetic at run time.
     """
     if is_whole(first):
         return second

@@ -21,7 +21,8 @@ def local_view_op(node):
 
     consider_constant(x)  ->  x          [canonicalize, fast_run, fast_compile]
 
-    The rule also applies to subclasses of ViewOp that users define. Therefore it is called with every node.
+    The rule also applies to subclasses of ViewOp that users define. Therefore the rule tracks no class of Ops, and is
+    called with every node.
     """
     if not isinstance(node.op, ViewOp) or isinstance(node.op, OutputGuard):
         return False

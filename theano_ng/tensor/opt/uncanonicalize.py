@@ -54,7 +54,7 @@ def local_max_and_argmax(node):
 
 
 @register_uncanonicalize
-@rule(-highest(-typed(x, kinds="f")), invert(highest(invert(x))))  # The negatives of integers may wrap around.
+@rule(-highest(-typed(x, kinds="f")), invert(highest(invert(x))))  # For integers, use ~x: -x may wrap around.
 def local_max_to_min(node, x):
     """Replace the negated maximum of a negated tensor by the minimum of the tensor.
 
@@ -88,7 +88,7 @@ def local_alloc_dimshuffle(x, sizes):
 @register_uncanonicalize
 @rule(reshaped(with_axes(x), shape))
 def local_reshape_dimshuffle(x, shape, out):
-    """Remove a DimShuffle before a reshape if it only adds broadcastable dimensions.
+    """Remove a DimShuffle before a reshape if the DimShuffle only adds broadcastable dimensions.
 
     x.dimshuffle('x', 0).reshape((n,))  ->  x.reshape((n,))          [uncanonicalize, fast_run]
     """
@@ -98,7 +98,7 @@ def local_reshape_dimshuffle(x, shape, out):
 @register_uncanonicalize
 @rule(padded(filled(x, sizes)))
 def local_dimshuffle_alloc(x, sizes, out):
-    """Let Alloc add dimensions on the left instead of a DimShuffle.
+    """Remove a DimShuffle that adds dimensions on the left of an Alloc, because Alloc can add the dimensions itself.
 
     alloc(x, n, 3).dimshuffle('x', 0, 1)  ->  alloc(x, 1, n, 3)          [uncanonicalize, fast_run]
     """

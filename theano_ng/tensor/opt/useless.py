@@ -240,15 +240,15 @@ def local_merge_switch_same_cond(node):
 
 
 def _branch(switch, k):
-    """Return input `k` of the switch that computes a variable, cast to the dtype of the switch."""
+    """Return input `k` of the Switch node that computes the variable `switch`, cast to the dtype of `switch`."""
     branch = switch.owner.inputs[k]
     return branch if branch.dtype == switch.dtype else T.cast(branch, switch.dtype)
 
 
 def _sink_into_switch(node, idx):
-    """Apply the op of a node to the branches of the switch that is input `idx`.
+    """Apply the op of a node to the nonzero branch of the switch that is input `idx` of the node.
 
-    Return the result of a rule, or False if neither branch is zero.
+    Return the replacement as the result of a rule, or False if neither branch of the switch is zero.
     """
     cond, left, right = node.inputs[idx].owner.inputs
     others = node.inputs

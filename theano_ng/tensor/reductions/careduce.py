@@ -81,9 +81,9 @@ class CAReduce(NativeOp, Op):
         self.set_ufunc(scalar_op)
 
     def set_ufunc(self, scalar_op):
-        """Set the NumPy ufunc whose method ``reduce`` is called by `perform`.
+        """Set the attribute `ufunc`: the NumPy ufunc whose method ``reduce`` is called by `perform`.
 
-        It is None if the scalar op has no ufunc.
+        The attribute is None if the scalar op has no ufunc.
         """
         spec = getattr(scalar_op, "nfunc_spec", None)
         ufunc = getattr(np, spec[0], None) if spec and spec[0] and spec[1:] == (2, 1) else None
@@ -162,7 +162,7 @@ class CAReduce(NativeOp, Op):
         return DimShuffle(reduced.type.broadcastable, order)(reduced)
 
     def L_op(self, inp, out, grads):
-        """Return the gradient of sums and extremes. Other reductions raise MethodNotDefined.
+        """Return the gradient of a sum or an extreme. Raise MethodNotDefined for other reductions.
 
         Each element that equals the extreme gets the whole gradient of the output.
         """
@@ -275,7 +275,7 @@ class CAReduce(NativeOp, Op):
         return self._packed_params(operation, x_dtype, acc, z_dtype, ndim)
 
     def reads_blocks(self, node):
-        """Return True if the C code of a node can read its elements block by block, as `ReducedElemwise` requires."""
+        """Return True if a node's C code can read the input block by block. `ReducedElemwise` requires such C code."""
         x, z = node.inputs[0].type, node.outputs[0].type
         return x.ndim <= _NATIVE_MAX_NDIM and self._builtin_params(x.dtype, z.dtype, x.ndim) is not None
 
@@ -470,7 +470,7 @@ class Sum(CAReduceDtype):
         return [_second(x, self._expand(x, as_tensor_variable(gz)))]
 
     def R_op(self, inputs, eval_points):
-        # The Op is linear and has only one input, so its derivative is the sum of the direction of this input.
+        # The sum is a linear function of its only input. So its directional derivative is the sum of the direction.
         if None in eval_points:
             return [None]
         return self(*eval_points, **dict(return_list=True))
@@ -541,7 +541,8 @@ class Prod(CAReduceDtype):
         zeros = self._expand(x, Sum(**groups)(where_zeros))
         others = self._expand(x, mul(gz, cast(ProdWithoutZeros(**groups)(x), prod_out.type.dtype)))
         nothing = constant(np.zeros((), dtype=quotient.type.dtype))
-        # If a zero is the only element of its group, the product of no elements is 1, but ProdWithoutZeros returns 0.
+        # If a zero is the only element of its group, its gradient is gz: the product of the other elements is an empty
+        # product, which is 1. ProdWithoutZeros would return 0.
         length = 1
         for axis in groups["axis"]:
             length = length * x.shape[axis]
@@ -559,7 +560,7 @@ class MulWithoutZeros(BinaryScalarOp):
     The reduction with this op returns the product of the nonzero elements.
     """
 
-    # The identity is not 1: a reduction starts with the identity, and the reduction of zeros must return 0.
+    # A reduction starts with the identity. The identity is 0, not 1, so that the reduction of zeros returns 0.
     identity = 0.0
     commutative = True
     associative = True

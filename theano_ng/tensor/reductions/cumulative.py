@@ -53,7 +53,7 @@ class LinearRecurrence(NativeOp, Op):
     Raises
     ------
     TypeError
-        If `a` and `b` differ in the number of dimensions, or do not contain floats or complex numbers.
+        If `a` and `b` differ in the number of dimensions, if both contain integers or bools, or if they lack the axis.
     ValueError
         At run time, if `a` and `b` differ in shape.
     """

@@ -31,7 +31,7 @@ __all__ = ["MaxAndArgmax", "Argmax", "Argmin", "max_and_argmax", "max", "min", "
 
 
 class _ArgmaxBase(NativeOp, Op):
-    """The base class of MaxAndArgmax and Argmax. It normalizes the axes and arranges the elements in rows."""
+    """The base class of MaxAndArgmax and Argmax. It checks the axes and arranges the elements in rows."""
 
     def _prepare(self, x):
         """Return the input as a variable, the axes, and the broadcast pattern of the result."""
@@ -56,8 +56,8 @@ class _ArgmaxBase(NativeOp, Op):
                 "Max and argmax of an empty dimension have no "
                 "value: the input has shape %s, reduced over %s" % (x.shape, axes)
             )
-        # If the rows have length 0, there are no rows at this point. Use length 1 instead, because NumPy's argmax
-        # rejects rows of length 0.
+        # If the rows have length 0, the check above ensures that there are no rows. Reshape to zero rows of length 1,
+        # because NumPy's argmax rejects rows of length 0.
         return moved.reshape(shape + (length or 1,))
 
     def _native(self, node, function, **params):

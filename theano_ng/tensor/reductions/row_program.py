@@ -54,8 +54,8 @@ class RowShape(NamedTuple):
     def level(self, pattern):
         """Return the level of a variable with this broadcast pattern: ONE, ROW or ELEMENT.
 
-        A variable of these levels has one value in total, one value per row, or one value per element. Return None if a
-        program cannot read the variable.
+        A variable of the level ONE has one value in total, a variable of the level ROW one value per row, and a
+        variable of the level ELEMENT one value per element. Return None if a program cannot read the variable.
         """
         before, inner = pattern[: len(self.outer)], pattern[len(self.outer) :]
         if all(pattern):
@@ -68,7 +68,7 @@ class RowShape(NamedTuple):
         return None if any(inner) else ELEMENT
 
     def is_whole(self, pattern):
-        """Return True if an array with this broadcast pattern has a value for each row, or for each element."""
+        """Return True if an array of this pattern has separate values for all rows, or for all elements of all rows."""
         return tuple(pattern[: len(self.outer)]) == self.outer and self.level(pattern) in (ROW, ELEMENT)
 
 
@@ -227,8 +227,9 @@ class RowProgram(NativeOp, Op):
         return [values[k] for k in self.outputs]
 
     def L_op(self, inputs, outputs, output_grads):
-        # A known gradient replaces the whole gradient of its variable. But if one result is an input of another result,
-        # its gradient has more terms. So assign the known gradients to views of the results.
+        # `grad` uses a known gradient as the whole gradient of a variable. But if a second result is computed from
+        # a first result, the gradient of the first result has another term. So assign the known gradients to views of
+        # the results, not to the results themselves.
         known = {
             view_op(result): g
             for result, g in zip(self._results(inputs), output_grads)
@@ -400,7 +401,7 @@ class _Packing:
 
 
 def _entry(entry, **params):
-    """Return an entry of the table. Parameters that this kind of entry does not use are 0."""
+    """Return an entry of the table. Parameters that are not given are 0 (`input`, `output` and `buffer`: -1)."""
     empty = dict(
         level=0, number=0, type=0, input=-1, output=-1, ndim=0, broadcastable=0, buffer=-1, kernel=0, program=0
     )

@@ -76,7 +76,7 @@ class Mean(CAReduce):
         out[0][0] = np.asarray(inp[0].mean(axis=axis), dtype=node.outputs[0].dtype)
 
     def L_op(self, inp, out, grads):
-        return self.grad(inp, grads)  # The L_op of CAReduce is for sums.
+        return self.grad(inp, grads)  # The inherited L_op would return the gradient of a sum.
 
     def grad(self, inp, grads):
         return [
@@ -144,7 +144,7 @@ def mean(
 
     s = sum(input, axis=axis, dtype=sum_dtype, keepdims=keepdims, acc_dtype=acc_dtype)
     if s.dtype in ("float16", "float32", "complex64"):
-        # An int64 count would upcast the result to float64.
+        # Dividing a float32 sum by an int64 count would return float64.
         count_dtype = "float32"
     else:
         count_dtype = "float64"
@@ -152,7 +152,7 @@ def mean(
     axes = reduced_axes(input, axis)
     for i in axes:
         s = true_div(s, shape[i])
-    # The mean of a 0-d integer is not divided, but it has to be a float, too.
+    # If no axis is reduced, the sum is not divided, and may still be an integer. The mean has to be a float, too.
     if s.dtype in DISCRETE:
         s = cast(s, "float64")
     if narrow:

@@ -285,7 +285,7 @@ class SumToShape(NativeOp, Op):
 
     def grad(self, inputs, grads):
         x, (gz,) = inputs[0], grads
-        # Alloc also repeats dimensions that have length 1 only at run time.
+        # Use `alloc`, because it also repeats dimensions of `gz` that are known to have length 1 only at run time.
         gx = alloc(gz, *[x.shape[i] for i in range(x.ndim)])
         return [patternbroadcast(gx, x.broadcastable), *disconnected_gradients(x.ndim)]
 

@@ -412,7 +412,7 @@ class ARange(NativeOp, Op):
         (gz,) = grads
         (no_grad,) = disconnected_gradients(1)
         if self.dtype in DISCRETE:
-            # A small change of the bounds of an integer range either changes nothing, or changes the length.
+            # The gradient is zero: a small change of start or step does not change the integers of the range.
             return [start.zeros_like(dtype=config.floatX), no_grad, step.zeros_like(dtype=config.floatX)]
         positions = arange(outputs[0].shape[0], dtype=self.dtype)
         return [gz.sum(), no_grad, (gz * positions).sum()]

@@ -88,8 +88,8 @@ class ExtractDiag(NativeOp, Op):
         offset = min(max(self.offset, -x.shape[self.axis1]), x.shape[self.axis2])
         diagonal = x.diagonal(offset, self.axis1, self.axis2)
         if self.view:
-            # NumPy's view is read-only for historical reasons. Make it writeable: only Ops with a destroy map write to
-            # it.
+            # NumPy's view is read-only for historical reasons. Make the view writeable, like `x`. This is safe, because
+            # only Ops with a destroy map write to their inputs.
             if x.flags.writeable:
                 diagonal.flags.writeable = True
         else:

@@ -164,7 +164,8 @@ class Join(NativeOp, Op):
         ndim, known = node.inputs[1].ndim, _constant_axis(axis)
         result = []
         for i in range(ndim):
-            # In all dimensions except the axis, the lengths agree. Use the lengths of the first tensor there.
+            # The tensors have equal lengths in all dimensions except the axis. For these dimensions, use the lengths of
+            # the first tensor.
             joined = shapes[0][i]
             if known is None or known % ndim == i:
                 for other in shapes[1:]:
@@ -276,7 +277,7 @@ class Split(NativeOp, Op):
             raise IndexError("Split axis %d out of bounds [%d, %d)" % (known, -x.ndim, x.ndim))
         pattern = list(x.broadcastable)
         if self.len_splits != 1:
-            # A part of a dimension of length 1 may be empty.
+            # Even if the axis of x has length 1, a part may be empty. So the outputs are not broadcastable along it.
             for i in range(x.ndim) if known is None else (known % x.ndim,):
                 pattern[i] = False
         type_ = TensorType(x.dtype, pattern)

@@ -193,8 +193,8 @@ class Lengths:
     def never_less(self, a, b, if_positive=False):
         """Return True if the int64 length `a` is known to be at least as large as the length `b`.
 
-        A minimum is compared operand by operand: ``minimum(n, m)`` is at most n, so it is never greater than
-        ``n + 2``.
+        Each operand of a minimum is compared separately. For example, the result is True if `a` is ``n + 2`` and `b` is
+        ``minimum(n, m)``, because the minimum is at most n.
 
         Parameters
         ----------
@@ -210,8 +210,10 @@ class Lengths:
         )
 
     def _alternatives(self, v):
-        """Return linear forms, the smallest of which equals the sum `v`. In each form, one operand of every minimum
-        replaces the minimum.
+        """Return linear forms, the smallest of which equals `v`.
+
+        In each form, one operand of every minimum replaces the minimum. If there would be too many forms, some minima
+        remain.
         """
         found, todo = [], [self._with_tensors(self._terms(v))]
         while todo:
@@ -280,7 +282,8 @@ class Lengths:
         key = frozenset(form.items())
         found = self._by_form.get(key)
         if found is None:
-            # No term cancels if the linear form has as many terms as all operands together.
+            # If the linear form has as many terms as all operands together, no terms were merged, so keep the variable
+            # `v`. Otherwise, build a shorter expression.
             whole = len(terms) >= sum(len(self._terms(i)) - 1 for i in operands)
             found = self._by_form[key] = v if whole else self._build(terms, form[None])
             self._form_of[found] = form

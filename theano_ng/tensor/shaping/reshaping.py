@@ -115,7 +115,7 @@ class ScalarFromTensor(NativeOp, Op):
         return NativeCode("theano_ng.tensor.native.shape:scalar_from_tensor")
 
     def c_code(self, node, name, inputs, outputs, sub):
-        # Inside a compiled module, a scalar is a C number, not a Python object.
+        # Assign the number itself: inside a compiled module, a scalar variable is a C number, not a Python object.
         return "%(z)s = ((dtype_%(x)s *)PyArray_DATA(%(x)s))[0];" % dict(x=inputs[0], z=outputs[0])
 
     def perform(self, node, inp, out_):

@@ -231,7 +231,8 @@ class _Pooling(NativeOp, OpenMPOp):
             raise ValueError("%s: ndim must be at least 1, got %d" % (type(self).__name__, ndim))
         self.ndim = ndim
         self.ignore_border = ignore_border
-        # In cuDNN, this mode always selects the same one of several equal maxima. Here it is the same as 'max'.
+        # If several elements equal the maximum, cuDNN always selects the same one in the mode 'max_deterministic'. This
+        # Op treats the mode as 'max'.
         if mode == "max_deterministic":
             mode = "max"
         if mode not in self.modes:
@@ -392,12 +393,13 @@ def _empty(shape, dtype):
 
 
 def _count(mode, region, room):
-    """Return the divisor of the sum over a window, by the mode.
+    """Return the number by which the sum over a window is divided in the given mode.
 
     Parameters
     ----------
     mode : str
-    region : tuple of slice
+    region : tuple
+        The index of the elements of the window in the image: Ellipsis, and a slice for each pooled axis.
     room : int
         The number of elements of the window in the padded image.
     """

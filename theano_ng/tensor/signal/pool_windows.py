@@ -134,8 +134,8 @@ def windows(shape, ws, stride, pad, ignore_border):
     ------
     position : tuple
         The index of the window in the output, ``(Ellipsis, i, j)``.
-    region : tuple of slice
-        The index of the elements of the window in the input.
+    region : tuple
+        The index of the elements of the window in the input: Ellipsis, and a slice for each pooled axis.
     room : int
         The divisor for an average that includes the padding.
     """

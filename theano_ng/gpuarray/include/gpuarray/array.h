@@ -41,8 +41,8 @@ typedef struct _GpuArray {
 #define GpuArray_ISALIGNED(a) GpuArray_CHKFLAGS(a, GA_ALIGNED)
 #define GpuArray_ISBEHAVED(a) GpuArray_CHKFLAGS(a, GA_BEHAVED)
 
-/* The functions that fill *a (or *r, *v) do not read its previous content. Afterwards *a holds a reference to its
- * memory. GpuArray_clear releases this reference. */
+/* The functions that fill a record (*a, *r or *v) do not read its previous content. The filled record holds a reference
+ * to the memory of the array. GpuArray_clear releases this reference. */
 int GpuArray_empty(GpuArray *a, gpucontext *, int typecode, unsigned nd, const size_t *dims, ga_order);
 int GpuArray_zeros(GpuArray *a, gpucontext *, int typecode, unsigned nd, const size_t *dims, ga_order);
 /* Make a view of existing memory. */
@@ -60,7 +60,7 @@ void GpuArray_clear(GpuArray *a);
 int GpuArray_share(const GpuArray *a, const GpuArray *b); /* true if both are views of the same memory */
 gpucontext *GpuArray_context(const GpuArray *a);          /* borrowed */
 void GpuArray_fix_flags(GpuArray *a);
-/* a[...] = v: broadcast and convert v. If the arrays overlap, v is copied first. */
+/* Do a[...] = v: broadcast v, convert its elements, and store them in a. If the arrays overlap, v is copied first. */
 int GpuArray_setarray(GpuArray *a, const GpuArray *v);
 /* to[...] = from. It works like GpuArray_setarray, but the arrays must have equal shapes. */
 int GpuArray_move(GpuArray *to, const GpuArray *from);

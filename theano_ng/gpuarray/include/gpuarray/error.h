@@ -1,4 +1,5 @@
-/* Error codes. The context keeps the message of its last error: gpucontext_error, GpuKernel_error, GpuArray_error. */
+/* Error codes. A context stores the message of its last error. The functions gpucontext_error, GpuKernel_error and
+ * GpuArray_error return the message. */
 #ifndef GPUARRAY_ERROR_H
 #define GPUARRAY_ERROR_H
 
@@ -16,7 +17,7 @@ enum ga_error {
     GA_WRITEONLY_ERROR,
     GA_BLAS_ERROR,
     GA_UNALIGNED_ERROR,
-    GA_COPY_ERROR,  /* the result would need a copy */
+    GA_COPY_ERROR,  /* the result would be a copy, which the caller has forbidden */
     GA_NODEV_ERROR, /* no such device, or no driver */
     GA_MISC_ERROR,
     GA_COMM_ERROR,

@@ -33,9 +33,10 @@ int GpuKernel_call(GpuKernel *, unsigned nd, const size_t *groups, const size_t 
 int GpuKernel_setarg(GpuKernel *, unsigned i, void *value);
 const char *GpuKernel_error(const GpuKernel *, int code);
 
-/* The same functions for gpukernel (with a reference count). One call builds `n` kernels from one source text: `names`,
- * `counts` (of arguments) and `types` have one entry per kernel. `options` are compiler options. *log (if log is not
- * NULL) is the malloc'd output of the compiler, or NULL. */
+/* The corresponding functions for gpukernel, a kernel with a reference count and without stored arguments.
+ * gpukernel_build builds `n` kernels from one source text: `names`, `counts` (of arguments) and `types` have one entry
+ * per kernel. `options` are compiler options. *log (if log is not NULL) is the malloc'd output of the compiler, or
+ * NULL. */
 int gpukernel_build(gpucontext *, const char *text, int flags, const char *options, unsigned n,
                     const char *const *names, const unsigned *counts, const int *const *types, gpukernel **kernels,
                     char **log);

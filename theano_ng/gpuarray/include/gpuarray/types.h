@@ -1,4 +1,4 @@
-/* Element types, and flags of kernels and contexts. C code that uses devices shares them with Python
+/* Element types, and flags of kernels and contexts. The numbers are the same in C code that uses devices and in Python
  * (`pygpu.gpuarray`). */
 #ifndef GPUARRAY_TYPES_H
 #define GPUARRAY_TYPES_H

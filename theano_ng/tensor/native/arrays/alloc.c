@@ -1,10 +1,11 @@
 /* A recycling allocator for the data of large arrays.
  *
- * Page faults of a new block of several MiB often cost more than the loop that fills it. glibc returns such blocks to
- * the system when they are freed. Arrays of at least NATIVE_BIG bytes that native code creates therefore get their data
- * from a NumPy data-memory handler (NEP 49). The handler keeps freed blocks for the next array of nearly the same size:
- * at most KEEP_BLOCKS blocks and KEEP_BYTES bytes. If this limit is exceeded, the oldest blocks are freed. `trim()`
- * frees all kept blocks. The arrays own their data as usual. */
+ * The page faults of a new block of several MiB often take longer than the loop that fills the block. glibc returns a
+ * block of this size to the system when the block is freed, so each new block causes page faults again. Arrays of at
+ * least NATIVE_BIG bytes that native code creates therefore get their data from a NumPy data-memory handler (NEP 49).
+ * The handler keeps freed blocks for the next array of nearly the same size: at most KEEP_BLOCKS blocks, with at most
+ * KEEP_BYTES bytes together. Beyond these limits, the handler frees the oldest blocks. `trim()` frees all kept blocks.
+ * The arrays own their data as usual. */
 #include "native.h"
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -14,9 +15,10 @@
 
 #define KEEP_BYTES ((size_t)256 << 20)
 #define KEEP_BLOCKS 64
-/* The number of bytes before the data. This number aligns the data to cache lines. It also puts the data half a page
- * away from the data of other large arrays, which glibc places 16 bytes after a page boundary. A loop is up to a third
- * slower if it stores slightly below the address from which it loads, modulo the page size. */
+/* The number of bytes before the data in a block. With this number, the data is aligned to cache lines, and starts in
+ * the middle of a page. The data of other large arrays, from glibc, starts 16 bytes after the start of a page. A loop
+ * that reads one array and writes the other is up to a third slower if, modulo the page size, the address of a store is
+ * slightly below the address of a load. */
 #define HEADER 2112
 /* The domain of NumPy's data in tracemalloc: numpy.lib.tracemalloc_domain. */
 #define TRACE_DOMAIN 389047
@@ -69,8 +71,8 @@ static Block *new_block(size_t capacity)
 }
 
 /* The byte with which a thread fills new memory between its calls of `fill` and `restore`; -1: memory is not filled.
- * NumPy also keeps its handler for each thread. If threads shared the byte, a thread that calls `restore` between the
- * `fill` and the `restore` of another thread would change the byte of this thread, and the last byte could remain. */
+ * Each thread has its own byte, as each thread has its own NumPy handler. If threads shared the byte, the `restore` of
+ * one thread could change the byte while another thread is still between its `fill` and its `restore`. */
 static _Thread_local int fill_byte = -1;
 
 static void *filled(void *data, size_t size)
@@ -182,8 +184,8 @@ static PyDataMem_Handler handler = {
 };
 static PyObject *handler_capsule;
 
-/* The handler of NumPy's arrays between calls of `fill` and `restore`: the system's allocator, with new memory filled
- * with a byte that no code expects. */
+/* NumPy's arrays get memory from this handler between calls of `fill` and `restore`. The handler uses the system's
+ * allocator, and fills new memory with `fill_byte`. */
 
 static void *fill_malloc(void *context, size_t size)
 {
@@ -230,8 +232,9 @@ static size_t bytes_of(int nd, const npy_intp *dims, int type_num)
 /* Return a new array with data from the recycling handler. Parameters, result and errors are the same as for
  * native_new.
  *
- * The handler is stored in the array directly. PyDataMem_SetHandler would set a context variable, which crashes when
- * memory has run out (CPython 3.11, PyContextVar_Set). If memory has run out, NumPy raises its usual error. */
+ * The function stores the handler in the array directly, instead of calling PyDataMem_SetHandler. That function sets a
+ * context variable, and PyContextVar_Set of CPython 3.11 crashes if no memory is left. If new_big gets no memory, NumPy
+ * raises its usual error. */
 static PyObject *new_big(int nd, const npy_intp *dims, int type_num, int fortran)
 {
     size_t size = bytes_of(nd, dims, type_num);
@@ -244,7 +247,7 @@ static PyObject *new_big(int nd, const npy_intp *dims, int type_num, int fortran
         Py_INCREF(handler_capsule);
         ((PyArrayObject_fields *)array)->mem_handler = handler_capsule;
         PyArray_ENABLEFLAGS((PyArrayObject *)array, NPY_ARRAY_OWNDATA);
-        /* NumPy also tracks the memory that it allocates. It untracks this memory when it deallocates the array. */
+        /* Track the memory in tracemalloc, because NumPy untracks it when it deallocates the array. */
         PyTraceMalloc_Track(TRACE_DOMAIN, (uintptr_t)data, size);
     }
     return array;

@@ -134,8 +134,8 @@ static int read_wide(PyObject *value, __int128 *result)
     return 0;
 }
 
-/* The number of elements in a block. The elements of a block are the sums of its first element and a table of multiples
- * of the step. */
+/* The number of elements in a block. Element k of a block is the first element of the block plus entry k of a table of
+ * multiples of the step. */
 #define LANES 32
 
 NATIVE_FUNCTION(arange_int, type_number)
@@ -237,8 +237,8 @@ static int tng_arange_float(int nin, int nout, PyObject **in, PyObject **out, co
     PyArrayObject *vector = native_alloc(out, 1, &length, type_num);
     if (vector == NULL)
         return -1;
-    /* The compiler can vectorize the conversion of 32-bit counters to floating point. Each block therefore has 32-bit
-     * counters and an offset. */
+    /* Compilers vectorize the conversion of 32-bit counters to floating point, but not of 64-bit counters. A long range
+     * is therefore divided into blocks, each with 32-bit counters and an offset. */
     const npy_intp block = 1 << 20;
     if (type_num == NPY_FLOAT64) {
         double *data = (double *)PyArray_DATA(vector), delta = (start + step) - start;
@@ -302,10 +302,10 @@ static int tng_make_vector(int nin, int nout, PyObject **in, PyObject **out, con
     return 0;
 }
 
-/* ---------------------------------------------------------------- diagonals, of the planes of axis1 and axis2 */
+/* ------------------------------------------------ diagonals of planes; a plane has the dimensions axis1 and axis2 */
 
-/* Input: an array of at least 2 dimensions. Output: the other dimensions, then a last dimension with the diagonals of
- * the planes. */
+/* Input: an array of at least 2 dimensions. Output: an array with the dimensions of the input except axis1 and axis2,
+ * then a last dimension with the diagonal of each plane. view: whether the output is a view of the input. */
 NATIVE_FUNCTION(extract_diag, offset, axis1, axis2, view)
 static int tng_extract_diag(int nin, int nout, PyObject **in, PyObject **out, const struct extract_diag_params *params)
 {
@@ -340,8 +340,8 @@ static int tng_extract_diag(int nin, int nout, PyObject **in, PyObject **out, co
     return 0;
 }
 
-/* Input: an array of at least 1 dimension. Output: zeros, with the last dimension of the input on a diagonal of each
- * plane. */
+/* Input: an array of at least 1 dimension. Output: an array of zeros, in which the last dimension of the input is the
+ * diagonal of a plane. */
 NATIVE_FUNCTION(alloc_diag, offset, axis1, axis2)
 static int tng_alloc_diag(int nin, int nout, PyObject **in, PyObject **out, const struct alloc_diag_params *params)
 {

@@ -22,7 +22,8 @@ static inline __attribute__((always_inline)) uint16_t half_of(float value)
         float value;
         uint32_t bits;
     } x = {value}, shifted = {value + 0.5f};
-    /* Below 2^-14 the unit of the last bit is 2^-24, as for the float 0.5. */
+    /* For numbers below 2^-14, the last bit of a float16 is worth 2^-24, like the last bit of the float value + 0.5.
+     * The sum is therefore rounded as needed. */
     uint32_t subnormal = shifted.bits - 0x3f000000u;
     uint32_t normal = (x.bits - (112u << 23) + 0xfffu + ((x.bits >> 13) & 1u)) >> 13;
     return (uint16_t)(value < 6.103515625e-05f ? subnormal : normal);
@@ -75,8 +76,8 @@ typedef struct {
 } Streams;
 
 /* Do `steps` steps of all streams of a chunk, and one more step of the first `extra` streams. The number of stream s
- * after t steps is stored at out[t * row + s]. States are not moved: after t steps, the latest values have index -t
- * modulo 3, and older values follow. */
+ * after t steps is stored at out[t * row + s]. States are not moved: after t steps, the latest values are in the arrays
+ * a[-t modulo 3] and b[-t modulo 3], and the older values are in the arrays after them, cyclically. */
 static inline __attribute__((always_inline)) void walk(Streams *x, npy_intp count, const int kind, npy_intp steps,
                                                        npy_intp extra, char *out, npy_intp row)
 {
@@ -270,8 +271,8 @@ static int tng_dot_modulo(int nin, int nout, PyObject **in, PyObject **out, cons
 
 /* ------------------------------------------------------------------ multinomial, choice: (pvals, unis, n) */
 
-/* The inputs of both Ops. Probabilities are floats or doubles, and are added up in this type. The uniform numbers
- * are converted to doubles, which is exact. */
+/* The inputs of the Ops multinomial and choice. Probabilities are floats or doubles, and are added up in their type.
+ * The uniform numbers are converted to doubles, which is exact. */
 typedef struct {
     PyArrayObject *pvals, *unis;
     npy_intp rows, columns;
@@ -311,7 +312,7 @@ static void free_samples(Samples *x)
 }
 
 /* Return the first of n categories at which the cumulative sum of the probabilities exceeds `number`, or -1 if the sum
- * of all probabilities does not exceed it. */
+ * of all probabilities does not exceed `number`. */
 static npy_intp category_f32(const float *p, npy_intp n, double number)
 {
     float sum = 0;

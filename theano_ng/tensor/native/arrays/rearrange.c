@@ -17,7 +17,7 @@ static PyArrayObject *as_integers(PyObject *value)
 
 /* ------------------------------------------------------------------ repeat: (x, repeats); axis -1: x is flattened */
 
-/* Write `times` (or each[i]) copies of each of n short items. */
+/* Write `times` copies of each of n short items, or each[i] copies of item i if `each` is not NULL. */
 #define REPEAT_AS(T)                                                    \
     for (npy_intp i = 0; i < n; ++i) {                                  \
         T item = ((const T *)from)[i];                                  \
@@ -167,7 +167,7 @@ static int tng_diff(int nin, int nout, PyObject **in, PyObject **out, const stru
     PyArrayObject *x = with_flags(in[0], 0), *z = NULL;
     if (x == NULL)
         return -1;
-    /* Keep the order of arrays in Fortran order, as NumPy does. */
+    /* As in NumPy, the differences of an array in Fortran order are also in Fortran order. */
     int nd = PyArray_NDIM(x), fortran = PyArray_IS_F_CONTIGUOUS(x) && !PyArray_IS_C_CONTIGUOUS(x);
     if (!fortran) {
         Py_SETREF(x, with_flags((PyObject *)x, NPY_ARRAY_C_CONTIGUOUS));

@@ -52,7 +52,7 @@ static int tng_contiguous(int nin, int nout, PyObject **in, PyObject **out, cons
     return 0;
 }
 
-/* Rebroadcast: check that the axes have length 1. */
+/* Rebroadcast: check that the axes have length 1, and return the value itself. */
 NATIVE_FUNCTION(rebroadcast, n_axes, axes[])
 static int tng_rebroadcast(int nin, int nout, PyObject **in, PyObject **out, const struct rebroadcast_params *params)
 {
@@ -366,7 +366,7 @@ static int tng_join(int nin, int nout, PyObject **in, PyObject **out, const stru
     PyArrayObject **x = (PyArrayObject **)(in + 1);
     int n = nin - 1, nd = PyArray_NDIM(x[0]);
     if (params->view >= 0)
-        Py_CLEAR(out[0]); /* the previous value may be an input of the previous call */
+        Py_CLEAR(out[0]); /* must not be overwritten: it may be an input of the previous call */
     int64_t axis;
     if (read_axis(in[0], nd, &axis, "Join") < 0)
         return -1;
@@ -602,8 +602,8 @@ static int tng_tile(int nin, int nout, PyObject **in, PyObject **out, const stru
         return 0;
     npy_intp itemsize = PyArray_ITEMSIZE(z), *stride = PyArray_STRIDES(z);
     strided_copy(itemsize, nd, part, PyArray_BYTES(z), stride, PyArray_BYTES(x), from);
-    /* The first corner of z contains x. For each dimension, from the last to the first, repeat the existing part. This
-     * part consists of whole blocks of memory, because later dimensions are complete. */
+    /* The first corner of z contains x. For each dimension, from the last to the first, repeat the part of z that is
+     * filled so far. This part consists of contiguous blocks, because the later dimensions are complete already. */
     for (int k = nd - 1; k >= 0; --k) {
         if (reps[k] == 1)
             continue;

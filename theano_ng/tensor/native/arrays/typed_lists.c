@@ -1,4 +1,5 @@
-/* Native code of the Ops on typed lists. Values are Python lists, whose elements are arrays, lists, or other objects.
+/* Native code of the Ops on typed lists. A typed list is a Python list, whose elements are arrays, lists or other
+ * objects.
  *
  * A result is a new list with copies of the elements, unless the Op works in place (in_place) or returns a view
  * (getitem). */
@@ -18,7 +19,7 @@ static PyObject *copy_list(PyObject *list, Py_ssize_t hole)
     if (made == NULL)
         return NULL;
     for (Py_ssize_t i = 0; i < n; i++) {
-        /* Check the length again: the copy of an object that is not an array may run Python code. */
+        /* Check the length each time: copying an element that is not an array may run code that changes the list. */
         PyObject *element = i < PyList_GET_SIZE(list) ? Py_NewRef(PyList_GET_ITEM(list, i)) : NULL;
         PyObject *copy = element == NULL ? NULL : copy_value(element);
         Py_XDECREF(element);

@@ -23,7 +23,7 @@ static struct {
     int (*max_threads)(void), (*num_threads)(void), (*thread_num)(void);
 } gomp;
 
-/* Return true if the library is installed. The first call needs the GIL. */
+/* Load the library on the first call, which needs the GIL. Return true if it has all functions that this file uses. */
 static inline bool gomp_find(void)
 {
     if (gomp.asked)

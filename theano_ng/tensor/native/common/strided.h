@@ -12,8 +12,7 @@
 #define INC_ROW_CLONES STRIDED_CLONES
 #include "inc_code.h"
 
-/* Twice NumPy's limit: plans for tiling and Kronecker-like copies have two dimensions for each dimension of an
- * array. */
+/* The maximum number of dimensions of a plan: twice the maximum of NumPy's arrays. */
 #define STRIDED_MAXDIMS 128
 
 typedef struct {
@@ -61,9 +60,9 @@ static inline npy_intp strided_plan(StridedPlan *plan, int nd, const npy_intp *d
     return total;
 }
 
-/* Put an array of zeros into *out. Like native_alloc, reuse the existing array if it fits. The system provides very
- * large arrays as pages of zeros, which take no memory until they are written. Such arrays are too large for recycling
- * anyway. */
+/* Put an array of zeros into *out. Like native_alloc, reuse the existing array if it fits. A very large new array gets
+ * pages of zeros from the system, which take no memory until they are written. An array of this size is too large for
+ * recycling anyway. */
 static inline PyArrayObject *strided_zeros(PyObject **out, int nd, const npy_intp *dims, int type_num)
 {
     npy_intp size = 1;

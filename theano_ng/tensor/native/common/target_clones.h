@@ -1,9 +1,9 @@
-/* Attributes that compile a function for several instruction sets. The version is selected when the module is loaded.
- * Functions inlined into the function are compiled for each set too.
+/* Attributes that compile a function for several instruction sets. When the module is loaded, the version for the
+ * processor is selected. Functions that are inlined into such a function are also compiled for each instruction set.
  *   VECTORISED: with vectors of up to 512 bits
  *   VECTORISED_V3: for loops that 512-bit vectors do not make faster
  *   STRIDED_CLONES: for copies and sums of strided items
- *   ONLY_V3: only for newer processors; call such a function only if `has_v3()` */
+ *   ONLY_V3: only for x86-64-v3 (AVX2) and later; call such a function only if `has_v3()` */
 #ifndef THEANO_NG_TARGET_CLONES_H
 #define THEANO_NG_TARGET_CLONES_H
 

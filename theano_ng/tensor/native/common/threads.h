@@ -11,7 +11,7 @@
 #endif
 #include <pthread.h>
 
-/* State of the process's pool of threads. All native modules share it through a capsule in their package.
+/* State of the process's pool of threads. All native modules share this state through a capsule in their package.
  *   watched: the fork handler is registered
  *   lost: this process was forked after the handler was registered, so it has no threads of the pool */
 typedef struct {

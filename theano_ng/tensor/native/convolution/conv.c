@@ -20,6 +20,8 @@ static inline int thread_number(void)
 /* The packed parameters.
  *   kind: FORWARD, WEIGHTS or INPUTS
  *   pads: for each axis, HALF twice, FULL twice, or two lengths
+ *   unshared: each position of the output has a separate kernel
+ *   threaded: several threads may share the work
  *   isa: the widest instruction set that may be used (0: any)
  *   flip: the kernels are reversed along all axes, which makes a convolution */
 NATIVE_FUNCTION(correlate, kind, n_dims, pads[6], stride[3], dilation[3], groups, unshared, threaded, isa, flip)
@@ -87,9 +89,10 @@ struct geometry {
     int flip;
 };
 
-/* A copy of an image, or the image itself. In a frame, the pixels that a tap reads are the pixels that the first tap
- * reads, moved by a constant offset (conv_engine.h). Along each axis, a frame has a slot for each phase of the stride.
- * Position p of a slot contains pixel start + phase[slot] + stride * p of the image. */
+/* A copy of an image with its padding, or the image itself. A tap is an element of the kernel. In a frame, the pixels
+ * that a tap reads are at a constant offset from the pixels that the first tap reads (conv_engine.h). Along each axis,
+ * a frame has a slot for each phase of the stride. Position p of a slot contains pixel start + phase[slot] + stride * p
+ * of the image. */
 struct frame {
     int64_t start[3], stride[3], length[3], pitch[3], phases[3];
     int64_t *phase[3];
@@ -107,8 +110,8 @@ struct piece {
 };
 
 /* Outputs that are computed together, in `wide` registers. If `pack`, the pixels of the tile are first copied to a
- * contiguous block. Otherwise they are read from the frame, from `begin` on. `exact`: memory after the pixels must not
- * be read. */
+ * contiguous block. Otherwise the pixels are read in the frame, from `begin` on. `exact`: memory after the pixels must
+ * not be read. */
 struct tile {
     int64_t begin, count, wide, n_pieces;
     int pack, exact;
@@ -355,7 +358,7 @@ static int64_t taps_of_axis(const struct geometry *g, int axis, int kind, struct
     }
     else {
         for (int64_t t = 0; t < k; ++t) {
-            /* This tap connects image pixel first + s q with output q + source. */
+            /* Tap t connects image pixel first + s q with output q + source, for every integer q. */
             int64_t first = (t * d - g->pad[axis]) % s;
             first += first < 0 ? s : 0;
             if (first >= g->image[axis])
@@ -423,7 +426,7 @@ static int finish_frame(struct frame *frame, int64_t item, int64_t slack)
     frame->channel = size;
     if (!frame->borrowed) {
         frame->channel = (size + 15) / 16 * 16;
-        /* Channels that are whole pages apart would share the sets of the first-level cache. */
+        /* Avoid channels that are whole pages apart: they would share the sets of the first-level cache. */
         if (frame->channel * item % 4096 < 128 && frame->channel * item >= 4096)
             frame->channel += 32;
     }

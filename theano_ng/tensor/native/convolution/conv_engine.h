@@ -40,7 +40,8 @@ struct TYPED(pass) {
     int64_t taps, summed;  /* number of taps of the pass; number of channels times taps */
     npy_intp *off;         /* [summed] offsets in the frame of the pixels for the first output */
     const int64_t *weight; /* [taps] offset of the tap in the kernel */
-    /* [group][filters of a panel][summed] packed weights; NULL: each block of weights is packed when it is used */
+    /* [group][panel][summed][filter of the panel] packed weights, where a panel is the filters of one call of `tile`
+     * or `across`; NULL: each block of weights is packed when it is used */
     REAL *packed;
     int shifted, across;
     int64_t linear;                  /* pixels of the frame from the first output's pixel to the last output's pixel */
@@ -146,7 +147,7 @@ static void TYPED(pack_weights)(const struct TYPED(job) * job, const struct TYPE
         }
 }
 
-/* A chunk of filters that are placed along `wide` registers. */
+/* A chunk of filters, which are placed along `wide` registers. first: the first filter of the chunk. */
 struct TYPED(across) {
     int64_t first, wide;
 };
@@ -469,8 +470,8 @@ static void TYPED(run_across)(const struct TYPED(job) * job, const struct TYPED(
         }
 }
 
-/* Return the number of tasks of a pass for a unit: blocks of tiles times chunks of filters. Two tasks have no output in
- * common. */
+/* Return the number of tasks of a pass for a unit: blocks of tiles times chunks of filters. No two tasks have an output
+ * in common, so threads can run tasks in parallel. */
 static int64_t TYPED(tasks_of)(const struct TYPED(job) * job, const struct TYPED(unit) * unit, int64_t number)
 {
     const struct TYPED(pass) *pass = &job->passes[number];
@@ -495,8 +496,8 @@ static void TYPED(run_task)(const struct TYPED(job) * job, const struct TYPED(un
         TYPED(run_tiles)(job, unit, number, part, f0, f1, frames, work);
 }
 
-/* If the passes of two phases of a stride of two have equal tiles, and there is room for the sums of both, let them be
- * computed together. Their outputs alternate. */
+/* Mark two passes, whose outputs alternate because the stride is two, as a pair that is computed together. Do this only
+ * if the passes have equal tiles, and if there is room for the sums of both passes. */
 static void TYPED(pair)(const struct TYPED(job) * job, struct TYPED(pass) * a, struct TYPED(pass) * b)
 {
     int64_t apart = a->to - b->to;
@@ -569,8 +570,8 @@ static double TYPED(choose)(const struct TYPED(job) * job, struct TYPED(pass) * 
     double pieces = real / lanes + (double)(grid[0] * grid[1]);
     double shifted = (pass->linear / lanes + 0.5) * job->filters,
            packed = real / lanes * job->filters + PACKING * pieces;
-    /* With one register of filters, there are too few sums: each addition waits for the previous addition to the same
-     * sum. */
+    /* A multiplication costs more with one register of filters: there are so few sums that each addition waits for the
+     * previous addition to the same sum. */
     double alone = registers > 1 ? 1.02 : job->kernels->rows < 8 ? 2 : 1.2;
     double across = real * registers * (alone + TRANSPOSING / (pass->summed > 0 ? pass->summed : 1));
     /* Add 5 %, because lines of pixels are usually not aligned to registers. Filters are aligned. */

@@ -154,7 +154,7 @@ INLINE void NAME(along)(const int rows, npy_intp lines, npy_intp columns, const 
                 total[i] += *(const VEC *)(x + off[i] + column) * v;
         }
         if (whole < columns) {
-            /* Memory after the end of the line may contain anything, for instance NaN. */
+            /* Set the elements after the end of the line to zero: memory there may contain anything, such as NaN. */
             VEC v = (VEC)(*(const NAME(mask) *)(y + whole) & inside);
 #pragma GCC unroll 9
             for (int i = 0; i < rows; ++i)
@@ -168,8 +168,8 @@ INLINE void NAME(along)(const int rows, npy_intp lines, npy_intp columns, const 
         *(VEC *)(sums + i * LANES) = total[i];
 }
 
-/* Copy the pieces of n lines to lines of 3 registers, so that the pieces are adjacent. Up to a register after a piece
- * may be read. Up to a register after all lines may be written. */
+/* Copy the pieces of n lines to lines of 3 registers, so that the pieces are adjacent. The function may read up to a
+ * register after a piece, and write up to a register after the last line. */
 static void NAME(pack)(npy_intp n, const npy_intp *off, const REAL *from, const struct piece *pieces, int n_pieces,
                        REAL *to)
 {
@@ -342,8 +342,8 @@ INLINE void NAME(clear)(REAL *to, npy_intp n)
         __asm__ volatile(""
                          :
                          :
-                         : "memory"); /* prevents a call of memset, which would cost more for each end of a
-                                                 * line */
+                         : "memory"); /* prevents a call of memset, which costs more than the loop for the
+                                                 * few zeros at the end of a line */
     }
 }
 

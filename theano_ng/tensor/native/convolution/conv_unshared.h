@@ -88,7 +88,8 @@ static int TYPED(run_unshared)(const struct geometry *given, const struct TYPED(
                                int threads, REAL *bottom, REAL *weights, REAL *top, struct arena *arena)
 {
     struct geometry geometry = *given, *g = &geometry;
-    /* The first tap of a reversed kernel reads the last pixel, and the last tap reads the first pixel. */
+    /* A reversed kernel reads the pixels in reverse order: its first tap reads the last pixel. Negative dilations and
+     * adapted padding give this order. */
     for (int i = 0; given->flip && i < 3; ++i) {
         geometry.pad[i] -= (given->kernel[i] - 1) * given->dilation[i];
         geometry.dilation[i] = -given->dilation[i];

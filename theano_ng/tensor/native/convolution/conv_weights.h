@@ -42,15 +42,15 @@ static int TYPED(next_chunk)(const struct TYPED(sums) * job, struct TYPED(chunk)
 }
 #define FIRST_CHUNK {-1, 0, 0}
 
-/* A block: the outputs of some lines of an image. x: the pixel in the frame for the first output; pixels_before: index
- * in `y` of the gradient of the first output. */
+/* A block: the outputs of some lines of an image. x: the pixel in the frame for the first output; pixels_before: number
+ * of pixels whose gradients precede the gradients of the block in each chunk of `y`. */
 struct TYPED(lines) {
     const REAL *x;
     int64_t lines, columns, pixels_before;
 };
 
-/* Add the contributions of `n_blocks` blocks of lines to the sums of the channels and taps [k0, k1). `y` has the
- * gradients of each chunk of filters. */
+/* Add the contributions of `n_blocks` blocks of lines to the sums of the channels and taps [k0, k1). `y` contains the
+ * gradients with respect to the outputs, one chunk of filters after the other. */
 static void TYPED(add_blocks)(const struct TYPED(sums) * job, int64_t group, int64_t k0, int64_t k1,
                               const struct TYPED(lines) * blocks, int n_blocks, const REAL *y)
 {

@@ -1,11 +1,11 @@
 /* Detection of zeros among integer divisors.
  *
  * A kernel that divides integers does not stop at a zero, because only loops without branches are vectorized. Instead
- * it sets an int to 1; the pointer to this int follows the pointers of the operands. If an output may overwrite an
- * array that other code can see, the divisors must be checked before anything is written. For this, the caller sets the
- * int to 1, and the kernel checks the divisors itself. If a divisor is zero, the kernel leaves the int at 1 and
- * computes nothing; otherwise it sets the int to 0. If a kernel is called more than once, `check_divisors` checks the
- * divisors before the first call. */
+ * the kernel sets an int to 1; the pointer to this int follows the pointers of the operands. If an output may overwrite
+ * an array that other code can see, the divisors must be checked before anything is written. If the kernel is called
+ * only once, it checks the divisors itself: the caller sets the int to 1 before the call; if a divisor is zero, the
+ * kernel leaves the int at 1 and computes nothing, otherwise it sets the int to 0. If the kernel is called more than
+ * once, `check_divisors` checks the divisors before the first call. */
 #ifndef THEANO_NG_DIVISORS_H
 #define THEANO_NG_DIVISORS_H
 

@@ -10,7 +10,7 @@
  * interpreter runs (blocks/blocks.h). A kernel supports only strides equal to the item size, and stride 0 for some
  * operands. Operands of kind HOISTED always have stride 0. Either all operands of kind MAYBE_BROADCAST have stride 0,
  * or none (loops/program.py). Operands with other strides are copied through a small buffer, piece by piece, so that
- * they still use the vectorized loop.
+ * the vectorized loop of the kernel also handles these operands.
  *
  * The packed parameters are described in elemwise_params.h. The scratch memory holds a Plan. */
 #include "elemwise_params.h"
@@ -21,7 +21,7 @@
 typedef void (*kernel_fn)(int64_t n, char **ptr, const int64_t *stride);
 
 #define MAX_ND 32
-#define ROW_MIN 48   /* elements; rows that are shorter are run several at a time, through the buffers */
+#define ROW_MIN 48   /* elements; the kernel gets several shorter rows at once, through the buffers */
 #define HOIST_MIN 16 /* the limit instead of ROW_MIN, if buffers would have to repeat a single value in each row */
 #define SHORT_RUN 16 /* elements; for fewer, a call of memcpy costs more than a loop */
 #define PIECE_MIN 64
@@ -229,7 +229,8 @@ static int choose_variant(const Plan *p, int nd, int nop, const struct operand_p
     for (int alternate = 0; alternate <= has_maybe_broadcast; ++alternate)
         for (int o = 0; o < nop; ++o) {
             int64_t want = wanted_stride(p, operands, o, alternate), here = p->strides[o * nd];
-            /* A variant that expects a single value cannot be used if the operand's stride is not 0. */
+            /* A variant cannot be used if it expects a single value and the operand's stride is not 0: count this
+             * misfit more than all other misfits. */
             misfits[alternate] += want != 0 && here != want ? 1 : want == 0 && here != 0 ? 1000000 : 0;
         }
     return has_maybe_broadcast && misfits[1] < misfits[0];
@@ -473,7 +474,7 @@ static void move_elements(const Run *run, int o, const int64_t *start, char *buf
     }
 }
 
-/* Run the positions begin..end, where the positions of all loops are numbered as one sequence. */
+/* Run the kernel for the positions begin..end. The positions of all loops are numbered as one sequence. */
 static void run_sequence(const Run *run, int64_t begin, int64_t end)
 {
     const Plan *p = run->plan;
@@ -521,8 +522,8 @@ static void run_sequence(const Run *run, int64_t begin, int64_t end)
     }
 }
 
-/* Run a group of rows, in pieces that fit the buffers. Operands that are contiguous `across` the rows are transposed
- * into their buffers. */
+/* Run the kernel for a group of rows, in pieces that fit the buffers. Operands that are contiguous `across` the rows
+ * are transposed into their buffers. */
 static void run_buffered(const Run *run, char *const *row, char *const *buffer, const char *across, int64_t rows,
                          int64_t piece)
 {
@@ -552,8 +553,9 @@ static void run_buffered(const Run *run, char *const *row, char *const *buffer, 
     }
 }
 
-/* Run the rows begin..end if no operand needs a buffer. Kernels do not change the array of pointers, so each pointer is
- * advanced in place. If the array were copied as a block for every row, the kernel would have to wait for the copy. */
+/* Run the kernel for the rows begin..end if no operand needs a buffer. Kernels do not change the array of pointers, so
+ * each pointer is advanced in place. If a copy of the array were passed to the kernel for every row, the kernel would
+ * have to wait until the copy is written. */
 static void run_plain_rows(const Run *run, int64_t begin, int64_t end)
 {
     const Plan *p = run->plan;
@@ -592,11 +594,11 @@ static void run_plain_rows(const Run *run, int64_t begin, int64_t end)
     }
 }
 
-/* Run the rows begin..end: the kernel runs along the innermost loop.
+/* Run the kernel for the rows begin..end, with one or more calls for each row (the innermost loop).
  *
- * Some inputs may be contiguous across the rows (one operand in C order, the other in Fortran order). Such inputs are
- * transposed into their buffers for a group of rows at once. A copy of a single row would load a cache line for each
- * item. */
+ * An input may be contiguous across the rows, for instance if one input is in C order and another input is in Fortran
+ * order. Such an input is transposed into its buffer for a group of rows at once. A copy of a single row would load a
+ * cache line for each item. */
 static void run_rows(const Run *run, int64_t begin, int64_t end)
 {
     const Plan *p = run->plan;
@@ -747,7 +749,7 @@ static int meet(const PyArrayObject *a, const PyArrayObject *b)
     int64_t low_a, high_a, low_b, high_b;
     int nd = PyArray_NDIM(a);
     if (a != b && PyArray_CHKFLAGS(a, NPY_ARRAY_OWNDATA) && PyArray_CHKFLAGS(b, NPY_ARRAY_OWNDATA))
-        return 0; /* both own their data: separate blocks of memory */
+        return 0; /* a and b own their data, so the blocks of memory are separate */
     intptr_t at_a = (intptr_t)PyArray_DATA((PyArrayObject *)a), at_b = (intptr_t)PyArray_DATA((PyArrayObject *)b);
     extent(nd, PyArray_DIMS((PyArrayObject *)a), PyArray_STRIDES((PyArrayObject *)a),
            PyArray_ITEMSIZE((PyArrayObject *)a), &low_a, &high_a);
@@ -908,7 +910,7 @@ static int tng_elemwise(int nin, int nout, PyObject **in, PyObject **out, const 
     }
     Run run = {&p, kernel, data, nd, nin, nop};
     if (params->check_divisors_first && overwrites_input(nin, nout, in, out)) {
-        /* A kernel that is called only once checks the divisors itself. */
+        /* If the kernel is called only once, it checks the divisors itself: zeros = 1 requests this. */
         zeros = !p.head[H_ROWS] && !p.head[H_BUFFERED] && params->openmp_minsize == 0;
         if (!zeros && check_divisors(nin, in, operands) < 0)
             return -1;
@@ -953,7 +955,7 @@ static int tng_dimshuffle(int nin, int nout, PyObject **in, PyObject **out, cons
                          (long long)PyArray_DIM(x, d));
             return -1;
         }
-    /* New dimensions get the stride of a contiguous array, because BLAS and other C code read it. */
+    /* New dimensions get the stride of a contiguous array, because BLAS and other C code read all strides. */
     for (int d = nd - 1; d >= 0; --d)
         if (order[d] < 0)
             strides[d] = d + 1 < nd ? strides[d + 1] * dims[d + 1] : PyArray_ITEMSIZE(x);

@@ -3,7 +3,7 @@
  * The index arrays are broadcast together to the shape `bdim`; each of its `nb` positions gives one offset. `rest` has
  * the dimensions that no array indexes, and new dimensions. The result of indexing has the shape rest[:pos] + bdim +
  * rest[pos:]. Offsets are computed in chunks that stay in the first-level cache: no array holds all offsets. Indices
- * are read once, in their own dtype. */
+ * are read in their own dtype, without a conversion to int64. */
 #ifndef THEANO_NG_GATHER_H
 #define THEANO_NG_GATHER_H
 
@@ -415,7 +415,8 @@ static int join_arrays(Gather *g)
             PyErr_SetString(PyExc_ValueError, "the index arrays broadcast together to too many positions");
             return -1;
         }
-    /* If the joint shape `bdim` has no positions, only the 0-d index arrays are checked. */
+    /* Check the 0-d index arrays, and add up their offsets. The other index arrays are read at each position of `bdim`,
+     * so they are not checked if `bdim` has no positions. */
     g->base = 0;
     g->nd = 0;
     for (int i = 0; i < g->n_arrays; ++i) {

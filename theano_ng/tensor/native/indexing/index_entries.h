@@ -20,7 +20,7 @@ static inline int read_field(int64_t is, int64_t field, PyObject **in, Py_ssize_
         if (native_as_int64(in[field], &number) == 0)
             *value = (Py_ssize_t)number;
         else if (PyErr_ExceptionMatches(PyExc_OverflowError)) {
-            /* An unsigned integer too large for int64 is beyond the end of any dimension. */
+            /* An unsigned integer too large for int64 is beyond the end of any dimension: use the largest size. */
             PyErr_Clear();
             *value = PY_SSIZE_T_MAX;
         }

@@ -68,8 +68,8 @@ static void copy_rows(MOVE_ARGUMENTS)
         MOVE_LOOP(memcpy(d, s, (size_t)length););
     else if (length >= 32) {
         const npy_intp whole = length & ~(npy_intp)31;
-        /* Rows of the source, or else of the destination, have arbitrary addresses: prefetch the first cache line of a
-         * row a few rows ahead. The hardware prefetches the rest of the row. */
+        /* The rows of the source (or of the destination, if `from` is NULL) have arbitrary addresses. Prefetch the
+         * first cache line of the row that is 8 rows ahead; the hardware prefetches the rest of the row. */
         const npy_intp *there = from != NULL ? from : to;
         const char *far = from != NULL ? src : dst;
         MOVE_LOOP(if (b + 8 < n) __builtin_prefetch(far + there[b + 8]);
@@ -126,8 +126,9 @@ DEFINE_ADD(add_items_u8, add_rows_u8, uint64_t)
 DEFINE_ADD(add_items_f4, add_rows_f4, float)
 DEFINE_ADD(add_items_f8, add_rows_f8, double)
 
-/* Find the functions that add items and rows of a dtype. The functions are NULL for a dtype whose elements are added
- * position by position. A complex item is a row of two reals: `parts` is 2, otherwise 1. */
+/* Find the functions that add items and rows of a dtype at many positions. For a dtype without such functions
+ * (float16), they are NULL, and inc_row_fn adds at one position at a time. A complex item is a row of two reals:
+ * `parts` is then 2, otherwise 1. */
 static void adders_of(PyArrayObject *z, move_fn *items, move_fn *rows, npy_intp *parts)
 {
     static const move_fn of_integers[][2] = {{add_items_u1, add_rows_u1},
@@ -157,7 +158,7 @@ static void adders_of(PyArrayObject *z, move_fn *items, move_fn *rows, npy_intp 
 
 typedef struct {
     npy_intp itemsize, length;
-    move_fn move;     /* moves items or rows at all positions; NULL: the plan `rest` moves the elements of a position */
+    move_fn move;     /* moves items or rows at many positions; NULL: loops over `rest` move one position at a time */
     inc_row_fn add;   /* adds a row; NULL: rows are copied */
     npy_intp at_once; /* maximum number of positions in a call of `move`; `outer`: plan of the loops around this call */
     StridedPlan rest, outer;
@@ -191,8 +192,8 @@ static npy_intp mover_plan(Mover *m, const Gather *g, PyArrayObject *z, inc_row_
     strided_plan(&inner, g->rest.nd - g->pos, g->rest.dim + g->pos, dst + g->pos, src + g->pos);
     int last = inner.nd - 1;
     if (last >= 0 && (inner.dst[last] != m->itemsize || inner.src[last] != m->itemsize)) {
-        /* At one position the items are far apart, but from one position to the next they are close: move each item at
-         * all positions. */
+        /* If the items of one position are far apart, but the same item of the next position is close, move one item at
+         * many positions, then the next item. */
         npy_intp step = index_dst < index_src ? index_dst : index_src;
         if (step < absolute(inner.dst[last]) || step < absolute(inner.src[last])) {
             m->outer = m->rest;

@@ -220,7 +220,7 @@ static int scatter(Gather *g, PyArrayObject *z, PyObject *value, int inplace, in
         goto done;
     }
     status = 0;
-    /* Usually the positions of y are evenly spaced. */
+    /* The positions in y are usually evenly spaced (`even`). A step then replaces a list of offsets. */
     int even = walk.nd <= 1;
     npy_intp step = walk.nd == 1 ? walk.stride[0] : 0;
     char *data = PyArray_BYTES(y);

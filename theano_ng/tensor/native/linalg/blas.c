@@ -575,7 +575,7 @@ static int multiply_stacks(int type, PyArrayObject *x, PyArrayObject *y, PyArray
         Py_XDECREF(sx.owned);
         return -1;
     }
-    /* z is contiguous, so it is not copied. as_blas_stack can fail only if there is no memory. */
+    /* as_blas_stack does not copy z, because z is contiguous. It can still fail if there is no memory for a view. */
     int status = as_blas_stack(z, &sz);
     npy_intp inner = PyArray_DIM(x, 2), size = PyArray_ITEMSIZE(x);
     if (status < 0)

@@ -52,7 +52,7 @@ static inline int blas_type(PyArrayObject *a)
 typedef struct {
     void *data;
     int ld;               /* leading dimension, in elements */
-    int transposed;       /* 0: column-major BLAS reads the transpose of the array; 1: it reads the array itself */
+    int transposed;       /* 1: BLAS, which is column-major, reads the array itself; 0: it reads the transpose */
     PyArrayObject *owned; /* the copy of the array, if one was necessary, or NULL */
 } BlasMatrix;
 

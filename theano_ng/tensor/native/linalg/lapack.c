@@ -71,7 +71,7 @@ static int check_square(PyObject *object, const char *who)
     if (PyArray_DIM(a, 0) != PyArray_DIM(a, 1))
         return linalg_error("%s needs a square matrix, but its shape is (%zd, %zd)", who, (Py_ssize_t)PyArray_DIM(a, 0),
                             (Py_ssize_t)PyArray_DIM(a, 1));
-    /* A square matrix that NumPy can hold never has more rows than LAPACK can index. */
+    /* The number of rows always fits into LAPACK's index type: larger square matrices do not fit into memory. */
     return ready() < 0 ? -1 : type;
 }
 
@@ -146,8 +146,8 @@ static void copy_matrix(char *dst, PyArrayObject *a)
                PyArray_ITEMSIZE(a));
 }
 
-/* Copy a square matrix in the order of its memory, by rows or by columns. Return 1 if LAPACK then reads the matrix
- * itself, 0 if it reads the transpose. */
+/* Copy a square matrix in the order in which its elements lie in memory, by rows or by columns. Return 1 if LAPACK
+ * reads the copy as the matrix itself, 0 if LAPACK reads the copy as the transpose. */
 static int copy_as_it_lies(char *dst, PyArrayObject *a)
 {
     npy_intp n = PyArray_DIM(a, 0), s0 = PyArray_STRIDE(a, 0), s1 = PyArray_STRIDE(a, 1), size = PyArray_ITEMSIZE(a);
@@ -272,9 +272,9 @@ static void swap_rows(char *x, npy_intp i, npy_intp j, npy_intp bytes)
  * is C-contiguous with the shape (n, k); it contains B and is overwritten by X. */
 static void substitute(int type, int upper, int transpose, int unit, int n, int k, char *a, int ld, char *x)
 {
-    /* Up to FEW right-hand sides are solved one by one. Up to SOME right-hand sides are solved through a column-major
-     * copy, if this is faster than solving from the right: LAPACK's code for solving from the right handles many
-     * right-hand sides at once. */
+    /* Up to FEW right-hand sides are solved one by one. Other right-hand sides are solved from the right, in place:
+     * trsm then handles many of them at once. Up to SOME right-hand sides of a large system (LONG) are solved faster
+     * from the left, in a column-major copy, if the triangle is not transposed. */
     enum { FEW = 4, SOME = 32, LONG = 64 };
     static const npy_float32 one_f[2] = {1, 0};
     static const npy_float64 one_d[2] = {1, 0};
@@ -517,7 +517,7 @@ static int tng_det(int nin, int nout, PyObject **in, PyObject **out, const int64
             release_memory(&pivot_memory);
             return -1;
         }
-        copy_as_it_lies(lu, a); /* the transpose has the same determinant */
+        copy_as_it_lies(lu, a); /* LAPACK may read the transpose, which has the same determinant */
         /* If a pivot is zero, the determinant is zero. The product of the diagonal would be NaN if a later pivot is
          * infinite or NaN. */
         if (factor(type, n, lu, n, pivots) > 0)

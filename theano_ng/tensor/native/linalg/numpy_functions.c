@@ -36,7 +36,7 @@ static int tng_searchsorted(int nin, int nout, PyObject **in, PyObject **out, co
                                            params->right ? NPY_SEARCHRIGHT : NPY_SEARCHLEFT, nin > 2 ? in[2] : NULL);
     if (found == NULL)
         return -1;
-    /* PyArray_SearchSorted returns a 0-d result as a NumPy scalar. */
+    /* Convert a 0-d result to an array: PyArray_SearchSorted returns it as a NumPy scalar. */
     PyObject *array = PyArray_FROM_OTF(found, NPY_INT64, NPY_ARRAY_CARRAY);
     Py_DECREF(found);
     if (array == NULL)

@@ -1,13 +1,13 @@
 /* Batch normalization with the statistics of the batch, and its gradient, for float32 and float64. float16 is computed
  * in float32.
  *
- * The means are computed one after the other. The elements of a mean are read three times (two times for the gradient).
- * Only the first read comes from memory; the later reads come from the cache. */
+ * The elements that belong to one mean are processed completely before the elements of the next mean. They are read
+ * three times (two times for the gradient): the first time from memory, then from the cache. */
 #include "native.h"
 #include "common/target_clones.h"
 #include <math.h>
 
-/* Inlined functions are compiled for each version of the functions that use them. */
+/* Always inline a function, so that it is compiled for each instruction set of its callers. */
 #define INLINE static inline __attribute__((always_inline))
 
 #define LANES 32
@@ -222,7 +222,7 @@ static int tng_train(int nin, int nout, PyObject **in, PyObject **out, const str
             &layout, epsilon, PyArray_DATA(a.in[0]), PyArray_DATA(a.in[1]), PyArray_DATA(a.in[2]),
             PyArray_DATA(a.out[0]), PyArray_DATA(a.out[1]), PyArray_DATA(a.out[2]), PyArray_DATA(a.out[3]));
     else {
-        /* The mean of zero elements is NaN. */
+        /* If x has no elements, all statistics are NaN, like the mean of an empty array. */
         PyObject *nan = PyFloat_FromDouble(NAN);
         for (int j = 1; j < 4; ++j)
             if (nan == NULL || PyArray_FillWithScalar(a.out[j], nan) < 0) {

@@ -1,8 +1,8 @@
 /* Loops of batch normalization for one floating-point type; batchnorm.c includes this file once for each type, with
  * REAL and NAME(f) defined.
  *
- * Sums are computed in double with LANES accumulators, so that the compiler vectorizes the loops. Their rounding error
- * is as small as for a sum of LANES times fewer elements. */
+ * Sums are computed in double with LANES accumulators, so that the compiler vectorizes the loops. The rounding error of
+ * a sum is then as small as for a sum of LANES times fewer elements. */
 
 /* Add a run of elements to LANES sums. The last elements, fewer than FEW, are added to sums[LANES]. */
 INLINE void NAME(add_run)(npy_intp n, const REAL *restrict x, double *restrict sums)
@@ -86,7 +86,7 @@ INLINE void NAME(differentiate_run)(npy_intp n, const REAL *restrict x, const RE
         dx[i] = factor * ((dy[i] - average) - (x[i] - mean) * slope);
 }
 
-/* Variants of normalize_run and differentiate_run for factors that are finite in double, but not in REAL. */
+/* Variants of normalize_run and differentiate_run that compute in double, for factors that overflow in REAL. */
 static void NAME(normalize_wide)(npy_intp n, const REAL *x, double mean, double factor, double shift, REAL *out)
 {
     for (npy_intp i = 0; i < n; ++i)

@@ -148,7 +148,7 @@ static int tng_gemv(int nin, int nout, PyObject **in, PyObject **out, const stru
     PyArrayObject *z = x == NULL ? NULL : target(in[0], out, (int)params->in_place);
     if (z == NULL)
         goto done;
-    /* The array that is written must be contiguous along the last dimension. */
+    /* The loops write contiguous vectors. If the last dimension of z is not contiguous, they write to a copy of z. */
     int straight = n <= 1 || PyArray_STRIDE(z, 2) == item;
     work = straight ? (PyArrayObject *)Py_NewRef((PyObject *)z) : (PyArrayObject *)PyArray_NewCopy(z, NPY_CORDER);
     if (work == NULL)

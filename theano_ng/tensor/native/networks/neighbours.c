@@ -211,7 +211,7 @@ static scatter_fn find_scatter(int type, npy_intp item)
     case NPY_COMPLEX64: return scatter_complex64;
     case NPY_COMPLEX128: return scatter_complex128;
     default:
-        /* Sums of signed and unsigned integers have the same bits, so they share the functions. */
+        /* Sums of signed and unsigned integers have the same bits, so both kinds of integers share the functions. */
         if (!PyTypeNum_ISINTEGER(type))
             return NULL;
         return item == 1   ? scatter_npy_uint8

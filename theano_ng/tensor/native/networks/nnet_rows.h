@@ -72,7 +72,8 @@ VECTORISED static void NAME(row_scale)(npy_intp n, REAL factor, REAL *restrict o
         out[i] *= factor;
 }
 
-/* out = (x - max) - log_sum; max + log_sum would lose log_sum where max is large. out may be x. */
+/* out = (x - max) - log_sum. If x - (max + log_sum) were computed, rounding would remove log_sum from the sum for a
+ * large max. out may be x. */
 VECTORISED static void NAME(row_log)(npy_intp n, const REAL *x, REAL max, REAL log_sum, REAL *out)
 {
 #pragma GCC ivdep

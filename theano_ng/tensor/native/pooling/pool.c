@@ -7,8 +7,8 @@
 /* The modes of PoolingMode_t. */
 enum { POOL_MAX, POOL_SUM, POOL_INC_PAD, POOL_EXC_PAD };
 
-/* The arrays that the loops read and write. `gradient` has the shape of the output, except in sums_at_maxima: there it
- * has the shape of the image. */
+/* The arrays that the loops read and write. `gradient` has the shape of the output. For sums_at_maxima, `gradient` is
+ * the direction of the R-operator, with the shape of the image. */
 typedef struct {
     const void *x, *maxima, *gradient;
     void *result;
@@ -16,7 +16,8 @@ typedef struct {
 } PoolArrays;
 
 #define INLINE static inline __attribute__((always_inline))
-/* -Wpsabi warns about the way in which vectors are passed to functions; inlined functions pass no vectors. */
+/* -Wpsabi warns about the way in which vectors are passed to functions. Inlined functions pass no vectors, so the
+ * warning is disabled. */
 #pragma GCC diagnostic ignored "-Wpsabi"
 
 typedef void (*planes_fn)(const Windows *w, const PoolArrays *arrays, npy_intp begin, npy_intp end, npy_intp *rows,

@@ -1,10 +1,10 @@
 /* Gradients of pooling, for one floating-point type; pool.c includes this file once for each type, after pool_planes.h.
  *
- * The values of windows (maxima, gradients) are spread: for stride s, the value of each window becomes a block of s
- * equal entries, at the positions of the first s elements of the window. If the spread line is shifted by l blocks, it
- * contains, for each element i, the value of the window (i + pad) / stride - l, the element's window in layer l. So all
- * columns can be computed in parallel. In a spread line, `before` entries precede the entry of element 0. Entries
- * without a window are zero. */
+ * The values of windows (maxima, gradients) are spread over a line: for stride s, the value of each window becomes a
+ * block of s equal entries, at the positions of the first s elements of the window. The window of element i in layer l
+ * is (i + pad) / s - l. A spread line that is shifted by l blocks has, at each element, the value of the element's
+ * window in layer l, so all columns can be computed in parallel. In a spread line, `before` entries precede the entry
+ * of element 0. Entries without a window are zero. */
 /* Return g if the element x equals the maximum, else 0. g is passed by value, because a conditional load would prevent
  * vectorization. */
 INLINE REAL NAME(at)(REAL x, REAL maximum, REAL g)
@@ -106,8 +106,8 @@ INLINE void NAME(spread_all)(const Windows *w, const REAL *z, const REAL *gz, co
 }
 
 /* Compute the gradients of a plane with overlapping windows, one image line at a time. The spread output lines that are
- * still needed are kept. The next output line is spread in advance, so that no data is read just after it was written
- * in pieces of another size. */
+ * still needed are kept. The next output line is spread in advance: a read of data that has just been written in pieces
+ * of another size would have to wait. */
 INLINE void NAME(max_grad_by_lines)(const Windows *w, const REAL *x, const REAL *z, const REAL *gz, REAL *gx,
                                     REAL *memory)
 {
@@ -210,8 +210,8 @@ INLINE void NAME(copy_line)(npy_intp n, const int lanes, const REAL *from, REAL 
 }
 
 /* Compute the gradients of a plane with windows of stride 2, one image line at a time. The output lines that are still
- * needed are kept, with a zero on each side for windows that overlap. The next line is copied in advance, so that no
- * data is read just after it was written in pieces of another size. */
+ * needed are kept, with a zero on each side for windows that overlap. The next line is copied in advance: a read of
+ * data that has just been written in pieces of another size would have to wait. */
 INLINE void NAME(max_grad_overlapping)(const Windows *w, const int lanes, const int window, const npy_intp *pairs,
                                        const REAL *x, const REAL *z, const REAL *gz, REAL *gx, REAL *memory)
 {

@@ -1,11 +1,11 @@
 /* Pooling of whole planes, for one type. pool.c includes this file once for each type, with REAL, ACC (the type of
  * sums) and NAME(f) defined.
  *
- * The image lines of an output line are first reduced to a single line, all columns in parallel. Then the windows of
- * that line are reduced. NaN is greater than all numbers. */
+ * The image lines from which an output line is computed are first reduced to a single line, all columns in parallel.
+ * Then each window of the single line is reduced. NaN is greater than all numbers. */
 #define GREATER(m, v) ((v) > (m) || (v) != (v) ? (v) : (m))
 
-/* Return the maximum of `count` lines; a single line is not copied. */
+/* Return a line with the maximum of each column of `count` lines. If there is only one line, return the line itself. */
 INLINE const REAL *NAME(greatest_lines)(npy_intp n, const REAL *x, const npy_intp *rows, npy_intp count,
                                         REAL *restrict line)
 {

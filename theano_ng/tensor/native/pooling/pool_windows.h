@@ -16,10 +16,10 @@ typedef struct {
     npy_intp step;                   /* stride of this axis in the image, in elements */
 } Axis;
 
-/* The windows of all pooled axes. An element i of a line belongs to at most `layers` windows. Its window in
- * layer l is (i + pad) / stride - l. It has a window in the last layer only if the remainder of the division is less
- * than `rest`. If there are many layers, or if margins are wider than the image, `direct` is set: the loops then
- * process a line window by window. */
+/* The windows of all pooled axes. An element i of a line belongs to at most `layers` windows. The window of the element
+ * in layer l is (i + pad) / stride - l. The element has a window in the last layer only if the remainder of the
+ * division is less than `rest`. If there are many layers, or if margins are wider than the image, `direct` is set: the
+ * loops then process a line window by window. */
 typedef struct {
     int nd; /* number of pooled axes */
     npy_intp planes, in_size, out_size, out_rows, most_rows;

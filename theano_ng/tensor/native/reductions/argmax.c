@@ -26,7 +26,7 @@ static const uint64_t bits_64[32] = EACH_BIT;
                 ++i;                                                                                            \
             return i;                                                                                           \
         }                                                                                                       \
-        /* The last 32 elements include some that were compared before; those differ from `best`. */            \
+        /* The last step may compare some elements again: they differ from `best`. */                           \
         for (;; i = n - i >= 64 ? i + 32 : n - 32) {                                                            \
             M found = 0;                                                                                        \
             for (int k = 0; k < 32; ++k)                                                                        \

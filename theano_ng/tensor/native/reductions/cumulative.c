@@ -11,7 +11,7 @@ typedef double _Complex c128;
 
 /* Each running total depends on the previous total. Therefore, four rows are processed at the same time. In a single
  * row (if GROUPS), four elements are combined with each other, and then with the total. Products of floats must not be
- * grouped: a product may overflow, and 0 times infinity is NaN. */
+ * grouped: the product of a group may overflow while the total is 0, and 0 times infinity is NaN. */
 #define DEFINE(name, T, OP, ONE, GROUPS)                                                                           \
     static inline void name##_four(int64_t n, int64_t apart, const T *x, T *z, T *total)                           \
     {                                                                                                              \
@@ -110,9 +110,9 @@ static PyArrayObject *alloc_fortran(PyObject **out, int nd, const npy_intp *dims
     return (PyArrayObject *)*out;
 }
 
-/* Cumulative sums or products. The result is C-contiguous. If an axis is given, and x is F-contiguous but not
- * C-contiguous, the result is F-contiguous. Parameters: axis (-1: of the flattened array), whether to compute products,
- * type number of the output. */
+/* Cumulative sums or products. The result is F-contiguous if an axis is given and x is F-contiguous, but not
+ * C-contiguous. Otherwise the result is C-contiguous. Parameters: axis (-1: of the flattened array), whether to compute
+ * products, type number of the output. */
 NATIVE_FUNCTION(cumulative, axis, product, type_number)
 static int tng_cumulative(int nin, int nout, PyObject **in, PyObject **out, const struct cumulative_params *params)
 {

@@ -254,13 +254,14 @@ static void fold_loops(const FoldPlan *plan, const Loops *given, char *acc, cons
 typedef struct {
     int loop; /* the loop that is divided */
     int64_t count, grain;
-    char *own;    /* private accumulators of the shares of a reduced loop; NULL: the shares have separate accumulators */
+    char *own; /* private accumulators of the shares of a reduced loop; NULL: the shares have separate accumulators */
     int64_t room; /* bytes of the private accumulators of one share */
 } Shares;
 
 static int64_t start_of_share(const Loops *l, const Shares *s, int64_t share)
 {
-    int64_t len = l->len[s->loop], grains = (len + s->grain - 1) / s->grain, start = grains * share / s->count * s->grain;
+    int64_t len = l->len[s->loop], grains = (len + s->grain - 1) / s->grain,
+            start = grains * share / s->count * s->grain;
     return start < len ? start : len;
 }
 
@@ -551,7 +552,7 @@ static int begin(Reduction *r, const struct reduction_params *params, fold_fn fo
     return 0;
 }
 
-/* Fold a box of elements; acc is the accumulator of the first element. */
+/* Fold the elements of an array with the shape `dims`; acc is the accumulator of the first element. */
 static void accumulate(const Reduction *r, const int64_t *dims, char *acc, const char *x, const int64_t *x_strides,
                        int64_t x_item, int64_t openmp)
 {
@@ -716,8 +717,9 @@ static int tng_reduce(int nin, int nout, PyObject **in, PyObject **out, const st
     return status;
 }
 
-/* Reduce without Python objects, for loops that are one C function (scan/array_nodes.py). The elements and the result
- * are C-contiguous; the result has the accumulators' type. Return 0, or -1 if tng_reduce must raise the exception. */
+/* Reduce without Python objects, for scan loops that are compiled to one C function (scan/array_nodes.py). The elements
+ * and the result are C-contiguous; the result has the accumulators' type. Return 0, or -1 if tng_reduce must raise the
+ * exception. */
 static int fold_box(const struct reduction_params *params, const int64_t *dims, const char *x, char *out)
 {
     static const char zeros[16] = {0};

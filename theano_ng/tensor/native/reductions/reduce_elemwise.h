@@ -1,9 +1,9 @@
 /* Reductions of elementwise operations, without an array for the intermediate result; part of reduce.c.
  *
- * Sums are computed by the kernel itself (`folds`), which is called for runs of the inputs. It adds the values that it
- * computes to one accumulator, or each value to a separate accumulator. For other reductions, the kernel of elemwise.c
- * computes blocks that fit the cache, and each block is then folded. Sums of small arrays, and sums whose runs are
- * short, are also computed in blocks: the summing kernel adds the values of a block to zeros. */
+ * For sums, a summing kernel (`folds`) is called for runs of the inputs. The kernel adds the values that it computes to
+ * one accumulator, or each value to a separate accumulator. For other reductions, the elementwise kernel computes
+ * blocks that fit the cache, and each block is then folded. Sums of small arrays, and sums whose runs are short, are
+ * also computed in blocks: the summing kernel adds the values of a block to zeros, and the block is then folded. */
 #ifndef THEANO_NG_REDUCE_ELEMWISE_H
 #define THEANO_NG_REDUCE_ELEMWISE_H
 
@@ -11,7 +11,7 @@
 #include "elementwise/elemwise_params.h"
 
 /* The packed parameters of tng_reduce_elemwise, after the parameters of a reduction.
- *   kernel: the elementwise operation's kernel; if `folds` is not NO_SUM, a kernel that sums the values that it computes
+ *   kernel: the elementwise kernel; if `folds` is not NO_SUM, a summing kernel, which adds up the values it computes
  *   program: the program that the kernel runs if it is the interpreter
  *   folds: NO_SUM, ONE_SUM (all elements are summed) or SEPARATE_SUMS (along some axes)
  *   scratch: scratch memory of tng_elemwise
@@ -502,8 +502,8 @@ static void compute_block(const Summing *s, const Nest *nest, char **data, char 
     } while (next_run(nest, s->nin, 2, index, data, &block));
 }
 
-/* Return 1 if the whole array is one block. Loops that are one C function sum such arrays in the same order
- * (scan/array_nodes.py). */
+/* Return 1 if the whole array is one block. Scan loops that are compiled to one C function sum arrays of this size in
+ * the same order, so the results are equal (scan/array_nodes.py). */
 static int is_small(const Blocks *b, int nd, int64_t item)
 {
     int64_t count = 1;

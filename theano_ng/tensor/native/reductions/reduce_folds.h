@@ -34,8 +34,8 @@ typedef void (*rows_fn)(int64_t n, char *acc, const char *x, int64_t row_stride,
 #define BARE_MAX(a, b) ((b) > (a) ? (b) : (a))
 #define BARE_MIN(a, b) ((b) < (a) ? (b) : (a))
 
-/* Copy strided elements to a contiguous buffer. If the stride is two elements (parts of complex numbers), compilers
- * load whole vectors instead of single elements. */
+/* Copy strided elements to a contiguous buffer. A stride of two elements (parts of complex numbers) has a separate
+ * loop, in which the stride is a constant: compilers then load whole vectors instead of single elements. */
 #define GATHER(to, T, n, from, stride)              \
     if ((stride) == 2 * (int64_t)sizeof(T))         \
         for (int64_t j_ = 0; j_ < (n); ++j_)        \
@@ -44,8 +44,8 @@ typedef void (*rows_fn)(int64_t n, char *acc, const char *x, int64_t row_stride,
         for (int64_t j_ = 0; j_ < (n); ++j_)        \
             (to)[j_] = *(const T *)((from) + j_ * (stride));
 
-/* Fold the elements that remain after the loop over whole vectors. There are 8 accumulators, so that an operation does
- * not wait for the previous operation. */
+/* Fold the elements that remain after the loop over whole vectors, in groups of 8. The 8 elements of a group have
+ * separate accumulators, so that an operation does not wait for the previous operation. */
 #define FOLD_LANES(OP, T, S, STRIDE)                                                                             \
     {                                                                                                            \
         const char *p = x + i * (STRIDE);                                                                        \
@@ -214,7 +214,8 @@ typedef void (*rows_fn)(int64_t n, char *acc, const char *x, int64_t row_stride,
     }                                                                                                      \
     FOLD_ROWS(name, ADD, T, S, M) FOLD_SHORT(name, ADD, T, S)
 
-/* For an extreme, fold the elements that remain after the loop over whole vectors. NaN is looked for separately. */
+/* The variant of FOLD_LANES for an extreme. BARE ignores a NaN in its second argument, so `odd` records separately
+ * whether an element is NaN. */
 #define ORDER_LANES(BARE, T, FLAG, IS_FLOAT, STRIDE)                                                   \
     {                                                                                                  \
         const char *p = x + i * (STRIDE);                                                              \

@@ -35,9 +35,11 @@ NATIVE_READER(row_program)
 
 /* A value and its memory.
  *   base, strides: the data of an input or output, or the value's own memory
- *   every: bytes from the value of a row to the value of the next row; -1: not the same for all rows
+ *   own: memory for the value in a tile or block; NULL: the value is read or written at `base`
+ *   spread, spread_rows: the value of each row, repeated for each element of the row, and the number of these rows
+ *   every: bytes from the value of a row to the value of the next row; -1: this distance is not the same for all rows
  *   flat: whether the elements of a row are adjacent
- *   copied: whether a tile is copied to `own` */
+ *   copied: whether the part of the value that belongs to a tile is copied to `own` */
 typedef struct {
     const struct entry_params *params;
     char *base, *own, *spread;
@@ -193,7 +195,7 @@ static char *value_at(const RowRun *run, const RowValue *v, int64_t t, int64_t f
     return v->own + (t * run->columns + from) * v->item;
 }
 
-/* Repeat the value of each row for each of its elements. */
+/* Write the value of each row of the tile once for each element of the row. Return the address of the copies. */
 static char *spread(const RowRun *run, RowValue *v)
 {
     if (v->spread_rows != run->count)
@@ -207,7 +209,8 @@ static RowValue *argument(const RowRun *run, const RowStep *step, int k)
     return run->values + step->params[1 + k].number;
 }
 
-/* Return the bytes from the value of a row of the tile to the value of the next row; -1: not the same for all rows. */
+/* Return the distance in bytes from the value of a row of the tile to the value of the next row. Return -1 if this
+ * distance is not the same for all rows. */
 static int64_t distance(const RowRun *run, const RowValue *v)
 {
     int64_t level = v->params->level;

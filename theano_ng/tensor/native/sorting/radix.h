@@ -1,7 +1,7 @@
 /* Stable radix sort, and selection by histograms, on order-preserving keys (sort_keys.h).
  *
- * A sort needs one pass for each digit in the range of the keys. The number of digits is chosen so that the counters
- * stay in the first or second cache level. A pass is skipped if all elements have the same digit. */
+ * A sort by all digits needs one pass for each digit of the range of the keys. The size of the digits is chosen so that
+ * the counters stay in the first or second cache level. A pass is skipped if all elements have the same digit. */
 #ifndef THEANO_NG_RADIX_H
 #define THEANO_NG_RADIX_H
 
@@ -43,8 +43,8 @@ static inline int radix_positions(npy_intp *count, int bits, npy_intp n)
     return 1;
 }
 
-/* Define radix_<name> for elements of type `bits_t` with `KEY(element)`: it sorts x into z (other memory). tmp has room
- * for n elements.
+/* Define radix_<name>, which sorts the elements x of type `bits_t` by `KEY(element)` into z. The memory of x and of z
+ * does not overlap. tmp has room for n elements.
  *
  * If there are more than three digits, elements are first sorted by the upper three digits. Usually little work then
  * remains for an insertion sort. If the elements are concentrated in few parts of their range, much work remains, and
@@ -262,7 +262,8 @@ static MAYBE_UNUSED void order_of_keys(const uint64_t *keys, npy_intp n, int64_t
             memcpy(order, from, (size_t)n * sizeof *order);
         return;
     }
-    /* The upper part of long keys nearly always decides the order: four bytes, or three if there are few keys. */
+    /* Sort by the upper part of long keys first: four bytes, or three if there are few keys. This part nearly always
+     * decides the order. */
     uint64_t range = high - low;
     int length = bit_length(range), most = n < RADIX_FEW ? 3 * DIGIT_BITS_FEW : 32,
         drop = length > most ? length - most : 0;

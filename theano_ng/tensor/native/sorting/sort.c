@@ -1,8 +1,9 @@
 /* Native code of sort, argsort and topk.
  *
- * Lines are sorted by radix on order-preserving keys (sort_keys.h, radix.h, sort_line.h). The sort is stable for all
- * kinds, and orders NaN like NumPy. NumPy sorts short lines. A comment at each native function describes the
- * function. gof/native.h explains native functions. */
+ * Long lines are sorted by radix on order-preserving keys (sort_keys.h, radix.h, sort_line.h). The radix sort is stable
+ * for all kinds, and orders NaN like NumPy. `sort` lets NumPy sort short lines; equal floats then keep their order only
+ * if the kind is stable. A comment at each native function describes the function. gof/native.h explains native
+ * functions. */
 #include "native.h"
 #include "sort_line.h"
 
@@ -101,14 +102,15 @@ typedef struct {
     uint64_t *best;          /* k keys, and k words of work space */
 } Choice;
 
-/* Choose the k best elements of a line in one scan: add each element that is better than the k-th best so far to a pool
- * (`best`). Return 0 if so many elements are added that the scan is slow (for example in an increasing line). */
+/* Choose the k best elements of a line in one scan: add to a pool (`best`) each element that is better than the k-th
+ * best element before it. Return 0 if so many elements are added that the scan is slow (for example if each element of
+ * the line is better than the previous element). */
 static int choose_few(const Choice *c, const char *x)
 {
     Keyed best[FEW_KEYED], other[FEW_KEYED];
     uint64_t keys[STRETCH];
     npy_intp n = c->by.n, k = c->k, count = 0, hits = 0;
-    /* A very small pool is always sorted. A larger pool is sorted when it is full. */
+    /* Each insertion keeps a very small pool sorted. A larger pool is sorted when it is full, or at the end. */
     const npy_intp room = k <= FEW_INSERTED ? k : 2 * k + 64;
     uint64_t limit = UINT64_MAX;
     int full = 0;

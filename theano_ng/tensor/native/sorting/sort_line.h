@@ -131,7 +131,8 @@ FOR_KEYED(DEFINE_RANGE)
 #define DEFINE_SORT(name, bits_t, number) DEFINE_RADIX(name, bits_t, key_##name)
 FOR_KEYED(DEFINE_SORT)
 
-/* Lines of floats without NaN and -0 have simpler keys. This matters because every pass computes the keys again. */
+/* If a line of floats has no NaN and no -0, simpler keys give the same order. They save time, because every pass
+ * computes the keys again. */
 #define DEFINE_ORDINARY(name, bits_t, number)                                                \
     static inline bits_t ordinary_key_##name(bits_t b)                                       \
     {                                                                                        \
@@ -234,7 +235,7 @@ static int make_sorting(Sorting *s, PyArrayObject *x, npy_intp n, int stable)
     npy_intp item = PyArray_ITEMSIZE(x);
     *s = (Sorting){.type_num = keys_type(PyArray_TYPE(x)), .kind = NPY_STABLESORT, .n = n, .by = new_ordering(x, n)};
     int keyed = s->by.load != NULL;
-    /* NumPy's quicksort of float16 fails on some NaNs. */
+    /* float16 always gets the stable sort: NumPy's quicksort of float16 fails on some NaNs. */
     if ((!stable && s->type_num != NPY_FLOAT16) || PyTypeNum_ISINTEGER(s->type_num))
         s->kind = NPY_QUICKSORT;
     if (n < (!keyed ? SHORT_LINE_COMPLEX : s->kind == NPY_QUICKSORT ? SHORT_LINE(item) : SHORT_LINE_STABLE))

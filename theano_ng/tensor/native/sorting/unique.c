@@ -14,7 +14,7 @@ typedef struct {
     npy_uint8 *first; /* whether the i-th slice in sorted order differs from the previous slice */
 } Slices;
 
-/* Return the key of NaN, or 0 (which is the key of no number) for dtypes without NaN. */
+/* Return the key of NaN, or 0 for dtypes without NaN. The key of NaN is never 0. */
 static uint64_t nan_key(int type_num)
 {
     return type_num == NPY_FLOAT16   ? UINT16_MAX

@@ -1,8 +1,9 @@
 /* Native code of Ops on sparse matrices, which are given by their vectors data, indices and indptr.
  *
- * A caller may pass inconsistent vectors: `read_pattern` checks them before they are used to access memory. An entry
- * may occur several times, and the entries of one line may be in any order. A comment at each function describes the
- * function. gof/native.h explains native functions. */
+ * A line is a row of a CSR matrix or a column of a CSC matrix. A caller may pass inconsistent vectors: `read_pattern`
+ * checks the vectors before they are used to access memory. An entry may occur several times, and the entries of one
+ * line may be in any order. The comments before the native functions list the inputs of these functions. gof/native.h
+ * explains native functions. */
 #include "native.h"
 #include "common/target_clones.h"
 
@@ -63,7 +64,7 @@
 #undef T
 #undef NAME
 
-/* Multiply complex numbers as NumPy does, without special cases for NaN. */
+/* For complex types, MAC multiplies as NumPy does, without the special cases for NaN of the C standard. */
 typedef struct {
     npy_float32 re, im;
 } pair32;
@@ -118,7 +119,7 @@ typedef struct {
 
 VECTORISED static npy_uint32 greatest(const npy_int32 *index, npy_intp count)
 {
-    npy_uint32 found = 0; /* as unsigned integers, negative indices are the greatest */
+    npy_uint32 found = 0; /* As unsigned integers, negative indices are greater than all valid indices. */
     for (npy_intp k = 0; k < count; ++k)
         found = (npy_uint32)index[k] > found ? (npy_uint32)index[k] : found;
     return found;
@@ -290,7 +291,7 @@ static int tng_csc_by_dense(int nin, int nout, PyObject **in, PyObject **out, co
     return status;
 }
 
-/* -------------------------------------------------- usmm: (alpha, data, indices, indptr, rows, y, z): alpha x y + z */
+/* ----------------------------------------- usmm: (alpha, data, indices, indptr, rows, y, z): alpha * dot(x, y) + z */
 
 /* Put the accumulator into *out: z itself if the Op works in place, otherwise a copy of z. Return a borrowed reference,
  * or NULL with an exception set. */
@@ -393,8 +394,8 @@ end:
 NATIVE_FUNCTION(dot_grad, columns)
 static int tng_dot_grad(int nin, int nout, PyObject **in, PyObject **out, const struct dot_grad_params *params)
 {
-    /* If `columns`, a line belongs to a row of b, and an index to a row of g. Otherwise a line belongs to a row of g,
-     * and an index to a row of b. */
+    /* If `columns`, the line of an entry selects a row of b, and the index of the entry selects a row of g. Otherwise,
+     * the line selects a row of g, and the index selects a row of b. */
     PyObject *by_line = in[params->columns ? 2 : 3], *by_place = in[params->columns ? 3 : 2];
     PyArrayObject *a = NULL, *b = NULL, *z;
     npy_intp a_row, b_row, n = PyArray_DIM((PyArrayObject *)by_line, 1);

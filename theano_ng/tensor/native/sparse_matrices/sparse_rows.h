@@ -9,11 +9,12 @@
 typedef T NAME(wide) __attribute__((vector_size(64), aligned(sizeof(T)), may_alias));
 #define VEC NAME(wide)
 #define LANES ((npy_intp)(64 / sizeof(T)))
-/* The row of an entry is prefetched this number of entries before it is used: rows have arbitrary addresses, which the
- * processor cannot predict. */
+/* The row of b for an entry is prefetched this number of entries earlier, because the rows have arbitrary addresses,
+ * which the processor cannot predict. */
 #define AHEAD 8
 
-/* Compute the columns c .. c + COUNT * LANES - 1 of one line's product; the sums stay in registers. */
+/* Compute one line of the product from column c on, in blocks of COUNT * LANES columns, as long as a whole block is
+ * left. The sums of a block stay in registers. */
 #define BLOCK(COUNT)                                                                 \
     for (; c + (COUNT) * LANES <= n; c += (COUNT) * LANES) {                         \
         VEC sum[COUNT];                                                              \

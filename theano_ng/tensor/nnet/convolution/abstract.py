@@ -1,7 +1,7 @@
-"""Abstract Ops of convolutions: they define the result, and leave the method open.
+"""Abstract Ops of convolutions: they define the result, but not the algorithm.
 
-The rules in `opt` replace these Ops by the Ops of `corr`, `corr3d` and `convmm`. An abstract Op that no rule has
-replaced uses the NumPy code of those Ops.
+The rules in `opt` replace these Ops by the Ops of `corr`, `corr3d` and `convmm`. If no rule has replaced an abstract
+Op, its `perform` calls the NumPy code of the Op that would replace it.
 
 Each family consists of three Ops, which are linear in each of their two tensors. `AbstractConv` computes the output
 from images and kernels. `AbstractConv_gradWeights` computes kernels from images and a gradient of the output.
@@ -100,8 +100,7 @@ def _constant_shape(shape, name, lengths):
         if length is not None and length < 0:
             raise ValueError("%s must not hold negative lengths, got %s" % (name, shape))
         result.append(None if length is None else int(length))
-    # The user may give the shape of unshared kernels as the four lengths of one kernel. Insert None for the missing
-    # lengths.
+    # The user may omit the lengths of the output in the shape of unshared kernels. Insert None for the missing lengths.
     return (*result[:1], *[None] * (lengths[-1] - len(result)), *result[1:])
 
 
@@ -117,8 +116,8 @@ class BaseAbstractConv(Op):
         cause an error.
     kshp : None, or sequence of 2 + convdim ints, constants or None
         The shape of the kernels, (filters, channels per group, \\*lengths). If `unshared`, the shape has
-        2 + 2 * convdim entries, with the lengths of the output after filters; these may be omitted. `imshp` and `kshp`
-        are the shapes of the forward convolution, also in the Ops of the gradients.
+        2 + 2 * convdim entries: the lengths of the output follow the number of filters, and may be omitted. Also in the
+        Ops of the gradients, `imshp` and `kshp` are the shapes of the images and kernels of the forward convolution.
     border_mode : {'valid', 'half', 'full'}, int, or tuple of convdim ints
         The number of zeros around images. 'valid': none; 'half': half the extent of the kernel; 'full': the extent of
         the kernel minus one; an int: this number. In two dimensions, a pair may be used instead of an int: the number
@@ -447,7 +446,7 @@ class AbstractConv(BaseAbstractConv):
         imshp, kshp = _hinted(self.imshp, input_shapes[0]), _hinted(self.kshp, input_shapes[1])
         shape = get_conv_output_shape(imshp, kshp, self.border_mode, self.subsample, self.filter_dilation)
         if self.border_mode in ("half", "full"):
-            # No check is needed, because with this padding, non-empty images are at least as long as kernels.
+            # No check is needed: with this padding, the output of non-empty images is not empty.
             return [shape]
         return [(*shape[:2], *assert_conv_shape((0, 0, *shape[2:]))[2:])]
 

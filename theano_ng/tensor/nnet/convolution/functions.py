@@ -219,7 +219,7 @@ def _lengths_of(shape, name, rank):
 
 
 def _grad_wrt_inputs(op, convdim, output_grad, filters, input_shape, filter_shape, *parameters):
-    """Return the gradient with respect to the images by the Op class `op`, for `convdim` dimensions."""
+    """Return the gradient of a convolution with respect to its images, computed by an Op of the class `op`."""
     if input_shape is None:
         gradient = op(None, filter_shape, *parameters)
         if max(gradient.subsample) == 1:
@@ -650,7 +650,8 @@ def causal_conv1d(
     images = input.dimshuffle(0, 1, "x", 2)
     border_mode: Any
     if length is None:
-        # The padding depends on an unknown length: add the zeros to the images explicitly.
+        # The padding depends on the length of the kernels, which is not constant here. A border mode must be constant,
+        # so add the zeros to the images explicitly.
         before = (as_tensor_variable(filter_shape[-1]) - 1) * filter_dilation
         padded = zeros([images.shape[0], images.shape[1], 1, images.shape[3] + before], dtype=images.dtype)
         images, border_mode = set_subtensor(padded[:, :, :, before:], images), "valid"

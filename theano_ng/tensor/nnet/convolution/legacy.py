@@ -49,9 +49,10 @@ def _divisor(number, size, name):
 
 
 def _gaps(length, logical, top_aligned=True):
-    """Return (offset, step) of `length` elements that are spread over a logical length, with zeros between them.
+    """Return the position of the first element (offset) and the distance between neighbors (step) in a spread axis.
 
-    Raise ValueError if they cannot be spread evenly.
+    In this axis, `length` elements are spread over the length `logical`, with zeros between the elements. Raise
+    ValueError if the elements cannot be spread evenly.
     """
     step = -(-logical // length)
     offset = 0 if top_aligned else (logical - length * step + step - 1) % step
@@ -86,7 +87,7 @@ class ConvOp(NativeOp, OpenMPOp):
     output_mode : {'valid', 'full'}
         'valid': kernels are applied where they lie inside the images. 'full': wherever they overlap the images.
     unroll_batch, unroll_kern, unroll_patch
-        The parameters that unrolled loops in earlier versions. They have no effect.
+        The parameters that controlled loop unrolling in earlier versions. They have no effect.
     imshp_logical, kshp_logical : sequence of int, optional
         The lengths to which images and kernels are extended by zeros between their elements.
     kshp_logical_top_aligned : bool

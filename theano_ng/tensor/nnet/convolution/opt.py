@@ -53,7 +53,7 @@ images, kernels, maps, lengths = names("images", "kernels", "maps", "lengths")
 
 
 def _implemented(convdim, *op_classes):
-    """Return a row (pattern, replacement) for a rule that replaces abstract convolutions by their implementations.
+    """Return a pair (pattern, replacement) for a rule that replaces abstract convolutions by their implementations.
 
     The pattern matches Ops of the classes `op_classes` with `convdim` dimensions.
     """
@@ -121,7 +121,7 @@ def local_abstractconv3d_gradinputs_gemm():
 
 
 def _is_classic(op):
-    """Return True if `ConvOp` supports the parameters of an abstract convolution, apart from the strides."""
+    """Return True if `ConvOp` supports the parameters of an abstract convolution. The strides are not tested."""
     return (
         op.convdim == 2
         and op.border_mode in ("valid", "full")
@@ -165,7 +165,8 @@ def local_conv2d_gradweight_cpu(op, images, maps, out):
     """
     images, top = images.dimshuffle(1, 0, 2, 3), maps.dimshuffle(1, 0, 2, 3)
     if op.border_mode == "full":
-        # The output of the forward convolution is longer than the images. Convolve it with the images as kernels.
+        # In mode 'full', the output of the forward convolution is longer than the images. So convolve the gradient of
+        # the output, and use the images as kernels.
         result = ConvOp()(top, _flip(images))
     else:
         result = _flip(ConvOp()(images, _flip(top)).dimshuffle(1, 0, 2, 3))

@@ -1,6 +1,6 @@
 """Shapes of convolutions: the shape of the output, the kernels or the images in terms of the other two shapes.
 
-Lengths may be numbers or variables. A length that is not known is None. A length that depends on it is None, too.
+Lengths may be numbers or variables. An unknown length is None, and so is each length that depends on it.
 """
 
 import numpy as np

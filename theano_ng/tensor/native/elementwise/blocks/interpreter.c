@@ -45,8 +45,8 @@
         UNUSED(c), UNUSED(d);         \
         LOOP2(T, T0, T1, __VA_ARGS__) \
     }
-/* zeros_ has the type of the divisors, so that SIMD vectors of zeros_ and of divisors have the same number of
- * elements. */
+/* Define an instruction that divides integers. zeros_ becomes nonzero if a divisor is zero. zeros_ has the type of the
+ * divisors, so that SIMD vectors of zeros_ and of divisors have the same number of elements. */
 #define ROW2Z(NAME, T, T0, T1, ...)   \
     static void NAME(ARGUMENTS)       \
     {                                 \
@@ -139,9 +139,8 @@ typedef struct {
     int64_t divisors;
 } Program;
 
-/* Kinds of operands. A single value (REPEATED) has a block that is filled with it. If every instruction reads the
- * value only once (READ_ONCE), there is no block. MOVES, which is only for loops over steps, marks
- * operands with one row for each step. */
+/* Kinds of operands. A block is filled with a single value (REPEATED), unless every instruction reads the value only
+ * once (READ_ONCE). MOVES, which is only for loops over steps, marks operands with one row for each step. */
 #define REPEATED 1
 #define MOVES 4
 #define READ_ONCE 8
