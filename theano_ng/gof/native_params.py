@@ -85,7 +85,7 @@ class Record:
         Returns
         -------
         list of int
-            The words. The address of scratch memory is 0.
+            The words of the C struct. The word of the parameter `scratch` is 0: the thunk sets it to an address later.
 
         Raises
         ------

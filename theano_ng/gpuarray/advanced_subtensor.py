@@ -267,7 +267,9 @@ class BaseGpuAdvancedIncSubtensor(_ScatterOp):
 
 
 class GpuAdvancedIncSubtensor(BaseGpuAdvancedIncSubtensor, AdvancedIncSubtensor):
-    """Increment or set the elements of a device array that integer arrays, slices and None select: ``(x, y, *index)``.
+    """Increment or set the elements of a device array that integer arrays, slices and None select.
+
+    The inputs of a node are the array, the operand and the index: ``GpuAdvancedIncSubtensor()(x, y, *index)``.
 
     Parameters
     ----------

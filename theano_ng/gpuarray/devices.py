@@ -98,9 +98,9 @@ def init_dev(dev, name=None, preallocate=None):
     parent = None if activated else parent_with_gpu()
     if parent is not None:
         raise RuntimeError(
-            "the parent process (%d) has a device open, so its child processes must not open one: start the processes "
-            "before the parent opens a device (import with device=cpu there), or start them by subprocess with "
-            "separate flags" % parent
+            "the parent process (%d) has a device open, so its child processes must not open one: start the child "
+            "processes before the parent opens a device (import the package with device=cpu in the parent), or start "
+            "them by subprocess with separate flags" % parent
         )
     if preallocate is None:
         preallocate = config.gpuarray.preallocate

@@ -102,7 +102,7 @@ class Derivatives:
         return self._connections
 
     def _over_steps(self):
-        """Return the masks of `inner_connections`, but for dependences within any number of steps."""
+        """Return masks like those of `inner_connections`, for dependences within any number of steps instead of one."""
         state_of = {i: state for state in self.states() for i in state.inner_inputs}
         direct = self.inner_connections()
         found = []

@@ -143,7 +143,10 @@ class AddSSData(Op):
         x, y = inputs
         same_shapes(self, x, y)
         if x.indptr[-1] != y.indptr[-1]:
-            raise ValueError("%s: the matrices have %d and %d entries" % (self, x.indptr[-1], y.indptr[-1]))
+            raise ValueError(
+                "%s: the matrices must have the same number of entries, but they have %d and %d"
+                % (self, x.indptr[-1], y.indptr[-1])
+            )
         outputs[0][0] = with_data(x, x.data[: x.indptr[-1]] + y.data[: y.indptr[-1]])
 
     def grad(self, inputs, gout):

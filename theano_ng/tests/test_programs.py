@@ -347,7 +347,8 @@ class TestPlantedFaults(unittest.TestCase):
         small = reduced(program, lambda one: same(found, lengths.judged(one, wrong)))
         self.assertEqual([node.operation for node in small.nodes], ["add"])
         self.assertIsNone(lengths.judged(small, CONFIGURATIONS["all errors"]))
-        self.assertIsNone(lengths.judged(small, planted(cut_to_the_shorter)))  # this mode has rules that remove errors
+        # A lost error is no fault in a mode that contains the rules of REMOVING_ERRORS.
+        self.assertIsNone(lengths.judged(small, planted(cut_to_the_shorter)))
         printed = text("a title", [(small, "all errors")], found, lengths.derivative_lines(small))
         done = subprocess.run([sys.executable, "-c", printed], capture_output=True, text=True)
         self.assertRegex(done.stderr, "ValueError: Input dimension mis-match")

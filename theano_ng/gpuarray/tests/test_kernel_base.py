@@ -49,7 +49,10 @@ class TestKernel(unittest.TestCase):
 
 
 class Scaled(GpuKernelBase, Op):
-    """An Op that computes ``scale * x[i, j] + i`` by a kernel with a 2-d grid. The context is a field of its params."""
+    """An Op that computes ``scale * x[i, j] + i`` by a kernel with a 2-d grid.
+
+    The params of the Op have two fields: the context of the device, and `scale`.
+    """
 
     __props__ = ("scale",)
     params_type = ParamsType(context=gpu_context_type, scale=int32)

@@ -57,7 +57,7 @@ PAIR = OpFromGraph([X, Y], [T.tanh(X) * Y])
 
 
 def mixed(a, b):
-    """Return expressions of two matrices, which together use all kinds of device Ops."""
+    """Return expressions of two matrices. Together, the expressions use all kinds of device Ops."""
     loop, _ = theano.scan(lambda row, state, w: state * row + w[0], sequences=a, outputs_info=b[0], non_sequences=b)
     rows = T.cast(T.argmax(b, axis=1), "int64")
     return [

@@ -630,9 +630,9 @@ def index_variable(x: TensorLike, args: Any) -> TensorVariable:
         return advanced_subtensor(x, *args)
 
     if any(idx is None for idx in args):
-        # Index first, and add the new axes to the indexed part. Then an increment of the result has the shape of x. If
-        # x is itself an indexed part, insert an index that takes all of x. Without this index, an increment would have
-        # the shape of the tensor from which x was taken.
+        # Index x first, and then add the new axes to the part. In this order, `inc_subtensor` of the returned variable
+        # has the shape of x. If x is itself the result of indexing, index x even if the index takes all of x. Without
+        # this operation, `inc_subtensor` would return the tensor from which x was taken.
         taken = [idx for idx in args if idx is not None]
         everything = all(isinstance(idx, slice) and idx == slice(None) for idx in taken)
         part = x if everything and not _is_part(x) else index_variable(x, tuple(taken))

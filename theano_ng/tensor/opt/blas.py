@@ -232,7 +232,10 @@ def _dot22_of(variable):
 
 
 def _product(term):
-    """Return the Dot22 of a term if it has no other clients. Otherwise, return None."""
+    """Return the output of the Dot22 that computes the matrix of a term.
+
+    Return None if no Dot22 computes the matrix, or if the matrix or this output has clients outside the term.
+    """
     product = _dot22_of(term.matrix)
     if product is None or len(getattr(term.matrix, "clients", ())) > term.count:
         return None

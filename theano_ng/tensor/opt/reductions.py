@@ -72,8 +72,8 @@ def local_sum_prod_mul_by_scalar(node):
     several tensors: the loop over these tensors also multiplies by the scalar at almost no cost. The rule also does not
     apply to a `Prod` if the power would have a wider dtype than the result.
 
-    Reductions and elementwise operations can compute the elementwise product in their own loops. If the product has
-    another client, the product is computed in any case, and the rule does not apply.
+    The rule applies only if all clients of the product or negation are reductions or elementwise operations, because
+    these can compute it in their own loops. For any other client, the product is stored in any case.
     """
     (x,) = node.inputs
     if not all(_runs_through(reader) for reader, _ in x.clients):

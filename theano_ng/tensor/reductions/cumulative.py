@@ -70,8 +70,8 @@ class LinearRecurrence(NativeOp, Op):
         dtype = scal.upcast(a.dtype, b.dtype)
         if a.ndim != b.ndim or not 0 <= self.axis < a.ndim or dtype in DISCRETE:
             raise TypeError(
-                "LinearRecurrence expects two floating-point or complex tensors with the same number of dimensions, "
-                "which have axis %s; got %s and %s" % (self.axis, a.type, b.type)
+                "LinearRecurrence expects two floating-point or complex tensors that have the same number of "
+                "dimensions and an axis %s; got %s and %s" % (self.axis, a.type, b.type)
             )
         flags = [p or q for p, q in zip(a.broadcastable, b.broadcastable)]
         return Apply(self, [cast(a, dtype), cast(b, dtype)], [TensorType(dtype, flags)()])

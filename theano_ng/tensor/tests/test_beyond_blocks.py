@@ -769,7 +769,7 @@ class TestProducts(NativeCase):
                     self.assertTrue(np.isnan(run_node(gives_nan(matrix), {matrix: a}, "c")[0]).all())
 
     def test_symmetry_is_looked_at(self):
-        """Solve for symmetric matrices checks symmetry: it gives the general solution if one element differs."""
+        """If one element of its matrix breaks the symmetry, `Solve("symmetric")` solves the general system."""
         solve = slinalg.Solve("symmetric")
         for n, dtype in ((2, "float64"), (17, "float32"), (35, "float64")):
             square = self.array((n, n), dtype, values=9)

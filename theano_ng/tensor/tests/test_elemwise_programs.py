@@ -62,7 +62,7 @@ class TestKernels(unittest.TestCase):
             self.assertEqual(elemwise_program(node, divisors.integer_divisors(node)).accesses, accesses, patterns)
 
     def test_languages(self):
-        """Kernels are C code. If an Op has headers, or support code not declared to be C, they are C++ code."""
+        """The kernel of an Op is C code. It is C++ code if the Op has headers, or support code not declared to be C."""
 
         class WithSupport(scalar.UnaryScalarOp):
             def c_code(self, node, name, inputs, outputs, sub):

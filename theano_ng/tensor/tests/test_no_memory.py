@@ -156,7 +156,7 @@ class TestEachAllocation(unittest.TestCase):
         def sizes(n):
             return [T.constant(n, dtype="int64")] * 2
 
-        for few in (slice(None), slice(1)):  # few filters are summed in another way
+        for few in (slice(None), slice(1)):  # with few filters, another C function computes `weights`
             self.check(forward, image, kernel[few])
             self.check(lambda x, y: weights(x, y, sizes(2)), image, top[:, few])
             self.check(lambda k, y: inputs(k, y, sizes(6)), kernel[few], top[:, few])

@@ -2,8 +2,9 @@
  *
  * For sums, a summing kernel (`folds`) is called for runs of the inputs. The kernel adds the values that it computes to
  * one accumulator, or each value to a separate accumulator. For other reductions, the elementwise kernel computes
- * blocks that fit the cache, and each block is then folded. Sums of small arrays, and sums whose runs are short, are
- * also computed in blocks: the summing kernel adds the values of a block to zeros, and the block is then folded. */
+ * blocks that fit the cache, and each block is then folded. Sums along some of the axes are computed in blocks, too, if
+ * the array is small, if the runs are short, or if the accumulators of a run are not contiguous. Then the summing
+ * kernel computes a block by adding each value to a zero in a separate array, and this array is folded. */
 #ifndef THEANO_NG_REDUCE_ELEMWISE_H
 #define THEANO_NG_REDUCE_ELEMWISE_H
 

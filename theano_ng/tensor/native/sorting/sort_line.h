@@ -98,7 +98,8 @@ static void order_line(Ordering *s, const char *x, uint64_t flip, int64_t *order
 /* ------------------------------------------------------------------ sorted elements */
 
 /* NumPy sorts lines that are shorter than SHORT_LINE elements, because its sorting networks are faster for short lines.
- * The limit depends on the item size. NumPy's stable sorts have no such advantage; their limit is SHORT_LINE_STABLE. */
+ * The limit depends on the item size. NumPy's stable sorts use no networks, and have a separate limit,
+ * SHORT_LINE_STABLE. Complex numbers have the limit SHORT_LINE_COMPLEX. */
 #define SHORT_LINE(item) ((item) == 1 ? 128 : (item) == 2 ? 1000 : (item) == 4 ? 1500 : 600)
 #define SHORT_LINE_STABLE 256
 #define SHORT_LINE_COMPLEX 2000

@@ -116,8 +116,8 @@ const Instruction block_instructions[] = {
  * list of all values: operands, constants, registers, and last the int that is set if a divisor is zero. */
 typedef struct {
     int64_t run; /* address of an instruction_fn */
-    /* Numbers of values. If the instruction has fewer than four operands, the unused numbers are 0, except d: it is the
-     * number of the int for zero divisors. */
+    /* Numbers of values. If the instruction has fewer than four operands, d is the number of the int that is set if a
+     * divisor is zero, and the other unused numbers are 0. */
     int64_t out, a, b, c, d;
 } Step;
 
