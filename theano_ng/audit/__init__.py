@@ -8,8 +8,9 @@
 True
 """
 
-from theano_ng.audit.driver import CHECKS, AuditError, Check, Problem, Reject, assert_audit, audit, run, select
+from theano_ng.audit.driver import CHECKS, Check, assert_audit, audit, run, select
 from theano_ng.audit.names import NAMES, meaning
+from theano_ng.audit.problems import AuditError, Problem, Reject
 from theano_ng.audit.records import Case, Finding, Report, Verdict
 
 __all__ = [

@@ -4,7 +4,7 @@ import argparse
 import os
 import sys
 
-from theano_ng.audit.driver import AuditError
+from theano_ng.audit.problems import AuditError
 from theano_ng.audit.resolve import EXAMPLES, UsageError, cases_of
 from theano_ng.commands import command
 from theano_ng.configdefaults import config

@@ -8,7 +8,7 @@ the difference. The audit runs this test only after it has found a difference.
 
 import numpy as np
 
-from theano_ng.audit.context import copied
+from theano_ng.audit.forms import copied
 
 #: The number of random changes of the inputs, for each size of the change.
 TRIALS = 6

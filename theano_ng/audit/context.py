@@ -1,13 +1,13 @@
 """The context of a check: its target, its examples, and functions that make its verdict."""
 
-import os
 import time
 
-import numpy as np
-
-from theano_ng.audit import driver, generate
-from theano_ng.audit.driver import Problem
+from theano_ng.audit import generate
+from theano_ng.audit.problems import Problem, Reject
+from theano_ng.audit.processes import in_child
 from theano_ng.audit.records import Finding, Verdict
+from theano_ng.audit.runners import Unbuildable, make_runner
+from theano_ng.audit.running import reference
 
 
 class Context:
@@ -108,11 +108,11 @@ class Context:
             def quiet():
                 try:
                     attempt(example)
-                except (Problem, driver.Reject) as outcome:
+                except (Problem, Reject) as outcome:
                     return type(outcome), outcome.args
                 return None, ()
 
-            status, answer = driver.in_child(quiet, 120)
+            status, answer = in_child(quiet, 120)
             if answer is None:
                 raise Problem("Crash", "the process died: %s" % status, location=self.target.location("c_code"))
             if answer[0] is not None:
@@ -134,10 +134,8 @@ class Context:
 
         def collect(example):
             if len(found) >= count:
-                raise driver.Reject()
+                raise Reject()
             if valid:
-                from theano_ng.audit.value_checks import reference  # not at the top: value_checks imports this module
-
                 reference(self, example)
             found.append(example)
 
@@ -167,8 +165,6 @@ class Context:
         Problem
             If the runner cannot be built. Its name is CompileError, BadCacheVersion or BadThunkOutput.
         """
-        from theano_ng.audit.runners import Unbuildable, make_runner  # not at the top: runners imports this module
-
         if (built.index, kind) not in self._runners:
             try:
                 self._runners[built.index, kind] = make_runner(built, kind)
@@ -178,37 +174,3 @@ class Context:
         if isinstance(found, Unbuildable):
             raise Problem(found.error, found.message, found.evidence, self.target.location(found.method))
         return found
-
-
-def limited(function, room=1 << 29):
-    """Call a function, and let it allocate at most `room` bytes of additional memory.
-
-    An Op that uses a large example value as a length then fails early. Without the limit, the Op would spend more time
-    on filling memory than the rest of the check takes. If the system does not support the limit, none is set."""
-    try:
-        import resource
-    except ImportError:  # the module does not exist on this system
-        return function()
-    try:
-        with open("/proc/self/statm") as stream:
-            used = int(stream.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError):
-        return function()
-    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    if hard != resource.RLIM_INFINITY and used + room > hard:
-        return function()
-    resource.setrlimit(resource.RLIMIT_AS, (used + room, hard))
-    try:
-        return function()
-    finally:
-        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
-
-
-def copied(value):
-    """Copy a value that an Op might overwrite.
-
-    The copy of an array is C-contiguous, and lists are copied recursively. Other values are returned unchanged.
-    """
-    if isinstance(value, list):
-        return [copied(element) for element in value]
-    return np.array(value, order="C", subok=False) if isinstance(value, np.ndarray) else value

@@ -2,51 +2,15 @@
 
 import importlib
 import os
-import pickle
-import signal
 import time
 from dataclasses import dataclass, replace
 
+from theano_ng.audit.problems import Problem
+from theano_ng.audit.processes import in_child
 from theano_ng.audit.records import Case, Finding, Report, Verdict
 
 #: The parent process waits PATIENCE times the time limit of a check, plus 60 seconds, before it kills the check.
 PATIENCE = 2
-
-
-def first_line(text):
-    """Return the first line of a text that is not blank, or ''."""
-    return next((line.strip() for line in str(text).splitlines() if line.strip()), "")
-
-
-def one_line(failure):
-    """Describe an exception in one line."""
-    text = first_line(failure)
-    return "%s: %s" % (type(failure).__name__, text) if text else type(failure).__name__
-
-
-class Problem(Exception):
-    """The exception by which a check reports an error that an example shows.
-
-    Parameters
-    ----------
-    error : str
-        One of `names.NAMES`.
-    message : str
-        Description in one line.
-    evidence, location : str
-        The attributes of the `Finding`.
-    """
-
-    def __init__(self, error, message, evidence="", location=""):
-        super().__init__(error, message, evidence, location)
-        self.error, self.message, self.evidence, self.location = error, message, evidence, location
-
-    def __str__(self):
-        return "%s: %s" % (self.error, self.message)
-
-
-class Reject(Exception):
-    """The exception by which a check rejects an example that does not apply. Such an example is not counted."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +68,9 @@ CHECKS = [
     Check("perform", _PACKAGE + "value_checks:check_perform", "perform alone, in DebugMode, on every layout"),
     Check("c_code", _PACKAGE + "value_checks:check_c_code", "C code against perform, in DebugMode, on every layout"),
     Check(
-        "mutation", _PACKAGE + "value_checks:check_mutation", "compiling and computing do not change the Op or the node"
+        "mutation",
+        _PACKAGE + "structure_checks:check_mutation",
+        "compiling and computing do not change the Op or the node",
     ),
     Check(
         "infer_shape", _PACKAGE + "symbolic_checks:check_infer_shape", "inferred shapes are the shapes of the values"
@@ -314,78 +280,3 @@ def _judge(check, context):
         return check(context)
     except Problem as problem:  # raised outside of `find`, so no input is known
         return context.failed([context.finding(problem)])
-
-
-def in_child(function, timeout=None):
-    """Call a function in a forked process.
-
-    Parameters
-    ----------
-    function : callable
-        A function whose result is picklable.
-    timeout : float, optional
-        Seconds after which the process is killed.
-
-    Returns
-    -------
-    (str, object)
-        A description of how the process ended, and the result of the function. The result is None if the process died
-        or was killed.
-
-    Raises
-    ------
-    AuditError
-        If the function raises an exception.
-    """
-    reader, writer = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        code = 1
-        try:
-            os.close(reader)
-            try:
-                answer = pickle.dumps((True, function()))
-            except BaseException as failure:
-                import traceback
-
-                answer = pickle.dumps((False, "".join(traceback.format_exception(failure))))
-            with os.fdopen(writer, "wb") as stream:
-                stream.write(answer)
-            code = 0
-        finally:
-            os._exit(code)  # neither run the parent's atexit handlers nor flush its buffers
-    os.close(writer)
-    data, ended = _read_all(reader, timeout)
-    if not ended:
-        os.kill(pid, signal.SIGKILL)
-    status = os.waitpid(pid, 0)[1]
-    if not ended:
-        return "the check was still running after %.0f s" % timeout, None
-    if os.WIFSIGNALED(status):
-        return "signal %s" % signal.Signals(os.WTERMSIG(status)).name, None
-    if not data:
-        return "exit code %s" % os.WEXITSTATUS(status), None
-    fine, answer = pickle.loads(data)
-    if not fine:
-        raise AuditError("the audit itself failed:\n%s" % answer)
-    return "ended", answer
-
-
-class AuditError(Exception):
-    """An error of the audit, not of the Op."""
-
-
-def _read_all(reader, timeout):
-    """Read a pipe until it is closed or the time is over. Return the bytes, and True if the pipe was closed."""
-    import select as system
-
-    chunks, end = [], None if timeout is None else time.monotonic() + timeout
-    with os.fdopen(reader, "rb", buffering=0) as stream:
-        while True:
-            left = None if end is None else end - time.monotonic()
-            if left is not None and (left <= 0 or not system.select([stream], [], [], left)[0]):
-                return b"".join(chunks), False
-            chunk = stream.read(1 << 16)
-            if not chunk:
-                return b"".join(chunks), True
-            chunks.append(chunk)

@@ -96,3 +96,13 @@ def memmap(a):
 
 #: The layouts that every Op must accept.
 FORMS = [strided, reversed_, fortran, misaligned, swapped, read_only, misaligned_strides, subclass]
+
+
+def copied(value):
+    """Copy a value that an Op might overwrite.
+
+    The copy of an array is C-contiguous, and lists are copied recursively. Other values are returned unchanged.
+    """
+    if isinstance(value, list):
+        return [copied(element) for element in value]
+    return np.array(value, order="C", subok=False) if isinstance(value, np.ndarray) else value

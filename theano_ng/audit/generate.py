@@ -15,7 +15,7 @@ import numpy as np
 
 from theano_ng import tensor
 from theano_ng.audit import forms
-from theano_ng.audit.driver import Problem, Reject
+from theano_ng.audit.problems import Problem, Reject
 from theano_ng.audit.targets import Built, destroyed
 from theano_ng.extras import require
 

@@ -6,8 +6,9 @@ import sys
 import numpy as np
 
 from theano_ng.audit import generate
-from theano_ng.audit.driver import Problem, Reject
-from theano_ng.audit.value_checks import good_together, runner_or_none
+from theano_ng.audit.problems import Problem, Reject
+from theano_ng.audit.running import good_together
+from theano_ng.audit.value_checks import runner_or_none
 from theano_ng.gof.graph import Constant
 
 #: Number of calls over which references are counted, and number of extra references to each object. The extra

@@ -1,7 +1,7 @@
 """Runners. A runner executes one implementation of a node directly, without a compiled function."""
 
-from theano_ng.audit.context import limited
-from theano_ng.audit.driver import one_line
+from theano_ng.audit.problems import one_line
+from theano_ng.audit.processes import limited
 from theano_ng.compile.debugmode.checks import _lessbroken_deepcopy
 from theano_ng.gof.graph import Constant
 from theano_ng.gof.native import reads_raw_float16

@@ -8,8 +8,8 @@ import sys
 import threading
 
 from theano_ng.audit import faults, generate, worker
-from theano_ng.audit.driver import Problem, Reject, one_line
-from theano_ng.audit.value_checks import good_together, run_or_error
+from theano_ng.audit.problems import Problem, Reject, one_line
+from theano_ng.audit.running import good_together, run_or_error
 from theano_ng.configdefaults import config
 from theano_ng.gof.compiler import trust
 from theano_ng.gof.graph import Constant

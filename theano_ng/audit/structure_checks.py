@@ -8,10 +8,11 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from theano_ng.audit.context import copied
-from theano_ng.audit.driver import Problem, one_line
+from theano_ng.audit.forms import copied
+from theano_ng.audit.problems import Problem, one_line
 from theano_ng.audit.runners import make_runner
-from theano_ng.audit.value_checks import first_difference, run_or_error, snapshot
+from theano_ng.audit.running import run_or_error
+from theano_ng.audit.value_checks import first_difference
 from theano_ng.gof.graph import Apply, Constant
 from theano_ng.gof.op import Op
 from theano_ng.gof.utils import MethodNotDefined
@@ -617,3 +618,82 @@ def _bad_version(version, again):
         return
     if version != again:
         yield "the version changes between calls"
+
+
+def snapshot(op):
+    """Return a dict from the names of an Op's public attributes to the `repr` of their values.
+
+    Attributes are left out if their values are not of a built-in type or a NumPy type.
+    """
+    plain = (
+        bool,
+        int,
+        float,
+        complex,
+        str,
+        bytes,
+        tuple,
+        list,
+        dict,
+        set,
+        frozenset,
+        type(None),
+        np.ndarray,
+        np.generic,
+    )
+    return {
+        name: repr(value)
+        for name, value in sorted(getattr(op, "__dict__", {}).items())
+        if isinstance(value, plain) and not name.startswith("_")
+    }
+
+
+def _shape_of(node):
+    """Return the inputs, the outputs, the Op and the types of a node, none of which may change."""
+    return list(node.inputs), list(node.outputs), node.op, [v.type for v in node.inputs + node.outputs]
+
+
+def check_mutation(context):
+    """Check that making and running thunks does not change the Op and the nodes."""
+    target, problems = context.target, []
+    ops = [(built.op, snapshot(built.op), hash_of(built.op)) for built in target.built]
+    nodes = [(built.node, _shape_of(built.node)) for built in target.built]
+    # Draw the examples after the snapshots, because drawing runs `perform`, which may already change the Op.
+    examples = context.examples(2 * len(target.built), layouts=False, contents=False)
+    for kind, method in (("py", "perform"), ("c", "c_code")):
+        for example in examples:
+            try:
+                run_or_error(context, kind, example)
+            except Exception:
+                continue  # check_c_code reports C code that does not compile
+        where = target.location(method)
+        for op, before, hashed in ops:
+            after = snapshot(op)
+            changed = [name for name in before if after.get(name) != before[name]]
+            if changed or hash_of(op) != hashed:
+                what = (
+                    "; ".join("%s was %s, is %s" % (name, before[name], after.get(name, "gone")) for name in changed)
+                    or "its hash"
+                )
+                problems.append(Problem("MutatesOp", "running %s changed the Op: %s" % (method, what), location=where))
+        for node, (inputs, outputs, op, types) in nodes:
+            now = _shape_of(node)
+            if (
+                len(now[0]) != len(inputs)
+                or len(now[1]) != len(outputs)
+                or now[2] is not op
+                or now[3] != types
+                or any(a is not b for a, b in zip(now[0] + now[1], inputs + outputs))
+            ):
+                problems.append(
+                    Problem(
+                        "MutatesNode",
+                        "running %s changed the node: %s" % (method, node),
+                        "inputs, outputs, op and types before: %s\nafter: %s" % ((inputs, outputs, op, types), now),
+                        where,
+                    )
+                )
+        if problems:
+            break
+    unique = {problem.error: problem for problem in reversed(problems)}
+    return context.verdict(list(unique.values()), len(examples))

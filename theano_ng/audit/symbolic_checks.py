@@ -6,9 +6,9 @@ import numpy as np
 
 from theano_ng import tensor
 from theano_ng.audit import generate
-from theano_ng.audit.context import copied
-from theano_ng.audit.driver import Problem, Reject, first_line, one_line
-from theano_ng.audit.value_checks import reference
+from theano_ng.audit.forms import copied
+from theano_ng.audit.problems import Problem, Reject, first_line, one_line
+from theano_ng.audit.running import reference
 from theano_ng.gof.derivative import DisconnectedType, NullTypeGradError, disconnected_type
 from theano_ng.gof.differentiate import DisconnectedInputError, grad, input_gradients
 from theano_ng.gof.graph import Constant, Variable

@@ -4,8 +4,8 @@ import copy
 
 import numpy as np
 
-from theano_ng.audit.driver import Problem, Reject, one_line
-from theano_ng.audit.value_checks import reference
+from theano_ng.audit.problems import Problem, Reject, one_line
+from theano_ng.audit.running import reference
 from theano_ng.gof.type import Type
 
 

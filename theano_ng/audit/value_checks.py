@@ -3,101 +3,16 @@
 import numpy as np
 
 from theano_ng.audit.conditioning import explained_by_rounding
-from theano_ng.audit.context import copied, limited
-from theano_ng.audit.driver import Problem, Reject, first_line, one_line
-from theano_ng.audit.targets import destroyed
-from theano_ng.compile.debugmode.checks import _lessbroken_deepcopy
+from theano_ng.audit.forms import copied
+from theano_ng.audit.problems import Problem, Reject, first_line, one_line
+from theano_ng.audit.processes import limited
+from theano_ng.audit.running import TOO_LARGE, run_or_error, without_destroyed
 from theano_ng.compile.debugmode.errors import AddressError, BadThunkOutput, DebugModeError
 from theano_ng.compile.debugmode.tracking import check_eq
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.op import Op
 from theano_ng.gof.type import Generic
 from theano_ng.tensor.type import TensorType
-
-#: Examples with arrays of more elements are rejected. Such arrays occur if an Op uses an input value as a length.
-MAX_ELEMENTS = 1 << 13
-
-# Exceptions which mean that an example needs too much memory.
-_TOO_LARGE = (MemoryError, RecursionError)
-
-
-def reference(context, example):
-    """Return the outputs of the trusted implementation (`perform` if it exists) on C-contiguous copies of the inputs.
-
-    Raises
-    ------
-    Reject
-        If the Op or the function `tied` of the case refuses the values.
-    """
-    outcome = run_or_error(context, "any", example, plain=True)
-    if isinstance(outcome, Exception):
-        raise Reject()
-    return outcome
-
-
-def run_or_error(context, kind, example, plain=False, keep=False):
-    """Run one implementation and return its outputs, or the exception with which it refuses the example.
-
-    The result is None if the implementation does not exist.
-
-    Parameters
-    ----------
-    context : Context
-    kind : str
-        See `make_runner`.
-    example : Example
-    plain : bool
-        If True, run on C-contiguous copies instead of the layouts of the example.
-    keep : bool
-        See `Runner.__call__`.
-    """
-    if not good_together(context.case.tied, example.values):
-        raise Reject()
-    try:
-        runner = context.runner(example.built, kind)
-    except Problem:
-        if context.check == "c_code":
-            raise
-        raise Reject() from None  # the check c_code reports this problem
-    if runner is None:
-        return None
-    try:
-        values = limited(example.node_values)
-    except Exception:
-        raise Reject() from None  # the computation of the node's inputs raises an exception
-    if any(isinstance(value, np.ndarray) and value.size > MAX_ELEMENTS for value in values):
-        raise Reject()
-    if plain:
-        values = [copied(v) for v in values]
-    else:
-        values = without_destroyed(example.built, values)
-    try:
-        with np.errstate(all="ignore"):
-            outputs = runner(values, keep)
-    except _TOO_LARGE:
-        raise Reject() from None
-    except Exception as failure:
-        return failure
-    if any(isinstance(out, np.ndarray) and out.size > MAX_ELEMENTS for out in outputs):
-        raise Reject()
-    return outputs
-
-
-def good_together(tied, values):
-    """Return True if the function `tied` of a case accepts values.
-
-    Return False if it raises an exception, for instance because an array has another rank.
-    """
-    try:
-        return tied is None or bool(tied(list(values)))
-    except Exception:
-        return False
-
-
-def without_destroyed(built, values):
-    """Return the values, with copies in place of the values that the node overwrites. Copies have the same layouts."""
-    overwritten = destroyed(built.node)
-    return [_lessbroken_deepcopy(value) if v in overwritten else value for v, value in zip(built.variables, values)]
 
 
 def first_difference(variables, one, other):
@@ -268,7 +183,7 @@ class DebugRun:
             flags = {"DebugMode.warn_input_not_reused": False, "DebugMode.check_preallocated_output_ndim": dimensions}
             with np.errstate(all="ignore"), change_flags(**flags):
                 limited(lambda: self.function(*values))
-        except _TOO_LARGE:
+        except TOO_LARGE:
             raise Reject() from None
         except DebugModeError as failure:
             if self._noise(failure, example):
@@ -440,87 +355,3 @@ def check_c_code(context):
     if verdict.status == "skipped" and broken and all(broken.values()):
         return context.skipped("no C code for these types")
     return verdict
-
-
-# ------------------------------------------------- side effects
-
-
-def snapshot(op):
-    """Return a dict from the names of an Op's public attributes to the `repr` of their values.
-
-    Attributes are left out if their values are not of a built-in type or a NumPy type.
-    """
-    plain = (
-        bool,
-        int,
-        float,
-        complex,
-        str,
-        bytes,
-        tuple,
-        list,
-        dict,
-        set,
-        frozenset,
-        type(None),
-        np.ndarray,
-        np.generic,
-    )
-    return {
-        name: repr(value)
-        for name, value in sorted(getattr(op, "__dict__", {}).items())
-        if isinstance(value, plain) and not name.startswith("_")
-    }
-
-
-def _shape_of(node):
-    """Return the inputs, the outputs, the Op and the types of a node, none of which may change."""
-    return list(node.inputs), list(node.outputs), node.op, [v.type for v in node.inputs + node.outputs]
-
-
-def check_mutation(context):
-    """Check that making and running thunks does not change the Op and the nodes."""
-    from theano_ng.audit.structure_checks import hash_of
-
-    target, problems = context.target, []
-    ops = [(built.op, snapshot(built.op), hash_of(built.op)) for built in target.built]
-    nodes = [(built.node, _shape_of(built.node)) for built in target.built]
-    # Draw the examples after the snapshots, because drawing runs `perform`, which may already change the Op.
-    examples = context.examples(2 * len(target.built), layouts=False, contents=False)
-    for kind, method in (("py", "perform"), ("c", "c_code")):
-        for example in examples:
-            try:
-                run_or_error(context, kind, example)
-            except Exception:
-                continue  # check_c_code reports C code that does not compile
-        where = target.location(method)
-        for op, before, hashed in ops:
-            after = snapshot(op)
-            changed = [name for name in before if after.get(name) != before[name]]
-            if changed or hash_of(op) != hashed:
-                what = (
-                    "; ".join("%s was %s, is %s" % (name, before[name], after.get(name, "gone")) for name in changed)
-                    or "its hash"
-                )
-                problems.append(Problem("MutatesOp", "running %s changed the Op: %s" % (method, what), location=where))
-        for node, (inputs, outputs, op, types) in nodes:
-            now = _shape_of(node)
-            if (
-                len(now[0]) != len(inputs)
-                or len(now[1]) != len(outputs)
-                or now[2] is not op
-                or now[3] != types
-                or any(a is not b for a, b in zip(now[0] + now[1], inputs + outputs))
-            ):
-                problems.append(
-                    Problem(
-                        "MutatesNode",
-                        "running %s changed the node: %s" % (method, node),
-                        "inputs, outputs, op and types before: %s\nafter: %s" % ((inputs, outputs, op, types), now),
-                        where,
-                    )
-                )
-        if problems:
-            break
-    unique = {problem.error: problem for problem in reversed(problems)}
-    return context.verdict(list(unique.values()), len(examples))

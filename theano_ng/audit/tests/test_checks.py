@@ -13,7 +13,8 @@ import theano_ng as theano
 from theano_ng import scalar
 from theano_ng import tensor as T
 from theano_ng.audit import CHECKS, NAMES, Case, assert_audit, audit, context, run
-from theano_ng.audit.driver import Reject, select
+from theano_ng.audit.driver import select
+from theano_ng.audit.problems import Reject
 from theano_ng.audit.targets import Target, location_of
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.op import Op

@@ -11,7 +11,9 @@ import numpy as np
 
 from theano_ng import tensor as T
 from theano_ng.audit import generate
-from theano_ng.audit.driver import AuditError, Problem, Reject, as_case, in_child, select
+from theano_ng.audit.driver import as_case, select
+from theano_ng.audit.problems import AuditError, Problem, Reject
+from theano_ng.audit.processes import in_child
 from theano_ng.audit.records import Case
 from theano_ng.audit.targets import MAX_SIGNATURES, Slot, Target
 from theano_ng.gof.graph import Apply
