@@ -52,8 +52,8 @@ def cython_extensions():
                     made.define_macros += HAS_MVEC_MACRO
                 if path == GPUARRAY:
                     made.sources += device_sources()
-                    # -O1 is enough, because the device does the expensive work. With full optimization, these wrappers
-                    # take half a minute to compile.
+                    # -O1 is enough, because the device does the expensive work. With full optimization, the compiler
+                    # would take half a minute for this module.
                     made.extra_compile_args.append("-O1")
                 yield made
 
@@ -272,8 +272,8 @@ class BuildExt(build_ext):
         # Slow modules come first, so that the build does not end with one slow module on a single processor.
         self.distribution.ext_modules.sort(key=lambda extension: -compile_time(extension.sources[0]))
         if self.editable_mode:
-            # `pip install --editable` would build in a temporary folder. If object files are in the
-            # usual folders (build/...), the next build in place is incremental.
+            # `pip install --editable` would build in a temporary folder. Use the usual folders (build/...) instead, so
+            # that the next build in place can reuse the object files.
             usual = build(Distribution())
             usual.finalize_options()
             self.build_lib, self.build_temp = usual.build_platlib, usual.build_temp

@@ -198,7 +198,7 @@ def ported(client, interpreter):
         shutil.copytree(os.path.join(packages, name), os.path.join(folder, name))
     for program in client.programs:
         shutil.copy(path_of(program), folder)
-    # The status 1 means that the program had to change files.
+    # theano_ng-port exits with status 1 if it has changed files. This is no error.
     done = subprocess.run(
         [sys.executable, "-m", "theano_ng.legacy.port", "--write", folder], capture_output=True, text=True
     )

@@ -12,7 +12,7 @@ import theano.tensor as T
 try:
     from theano.tensor.signal import downsample
 except ImportError:
-    # Lasagne 0.1 imports a module that Theano 1.0.5 no longer has. theano_ng still has it.
+    # Lasagne 0.1 imports `downsample`, which theano_ng has, but not Theano 1.0.5. Create this module for Theano 1.0.5.
     from theano.tensor.signal import pool
 
     downsample = types.ModuleType("theano.tensor.signal.downsample")

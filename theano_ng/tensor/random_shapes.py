@@ -35,7 +35,7 @@ def _element(size, i):
 
 
 def _taken_from(args, axis):
-    """Return the length to which parameters are broadcast along a negative axis, and whether it is known to be 1."""
+    """Return the length to which `args` are broadcast along the negative `axis`, and whether it is known to be 1."""
     there = [arg for arg in args if arg.ndim >= -axis]
     if not there:
         raise ValueError("Auto-shape of -1 must overlap with the shape of one of the broadcastable inputs")
@@ -56,8 +56,8 @@ def infer_ndim_bcast(ndim, shape, *args):
     ndim : int or None
         The rank. None means the length of `shape`, which must then be known.
     shape : sequence of int and integer scalars, integer vector, or None
-        A length of -1 means the length of the parameters along the same axis, where axes are counted from the last
-        axis. None means the shape to which the parameters are broadcast.
+        A length of -1 means the length of the parameters along the same axis. Axes are counted from the last axis.
+        None means the shape to which the parameters are broadcast.
     *args : TensorVariable
         The parameters.
 
@@ -74,7 +74,8 @@ def infer_ndim_bcast(ndim, shape, *args):
     TypeError
         If the shape is not a vector of integers, or if neither a shape nor parameters are given.
     ValueError
-        If `ndim` contradicts `shape`, is less than the rank of a parameter, or cannot be determined.
+        If `ndim` contradicts `shape`, is less than the rank of a parameter, or cannot be determined. Also if a length
+        is less than -1, or if a length of -1 has no corresponding axis in a parameter.
     """
     args_ndim = max([arg.ndim for arg in args], default=0)
     if isinstance(shape, np.ndarray) and shape.ndim == 1 and shape.dtype.kind in "iu":

@@ -103,7 +103,7 @@ class RandomStateType(Type):
         )
 
     def get_shape_info(self, obj):
-        """Return None. All states have the same size."""
+        """Return None: `get_size` needs no information, because all states have the same size."""
         return None
 
     def get_size(self, shape_info):
@@ -302,7 +302,7 @@ def poisson(random_state, size=None, lam=1.0, ndim=None, dtype="int64"):
 def random_integers_helper(random_state, low, high, size):
     """Sample integers from `low` to `high`, both included. The bounds may be arrays.
 
-    `RandomState.randint` excludes `high`.
+    The function adds 1 to `high`, because `RandomState.randint` excludes its upper bound.
 
     Parameters
     ----------
@@ -546,9 +546,9 @@ def multinomial(
 class RandomStreamsBase:
     """A base class with the distributions as methods. The method `gen` of a subclass provides the state.
 
-    A parameter without a description has the same meaning as in the function of this module with the name of the
-    method. The methods have no parameter for the state. `size` is the shape of the sample. `ndim` is the length of
-    `size`. It is required if the length is not known while the graph is built.
+    Most methods have the name of a function of this module. Their parameters have the same meaning as the parameters of
+    the function, but there is no parameter for the state. `size` is the shape of the sample. `ndim` is the length of
+    `size`. `ndim` is required if the length is not known while the graph is built.
     """
 
     gen: Callable[..., Any]
@@ -620,7 +620,7 @@ class RandomStreamsBase:
         ndim: int | None = None,
         dtype: DTypeLike = "int64",
     ) -> TensorVariable:
-        """Sample from the Poisson distribution of mean lam. None means 1."""
+        """Sample from the Poisson distribution of mean lam. If lam is None, the mean is 1."""
         return self.gen(poisson, size, 1.0 if lam is None else lam, ndim=ndim, dtype=dtype)
 
     def permutation(

@@ -54,9 +54,10 @@ class RandomStreams(RandomStreamsBase):
     """A source of random variables.
 
     The base class :class:`~theano_ng.tensor.raw_random.RandomStreamsBase` defines the methods that make variables. Each
-    variable has a separate generator. A function that uses the variable draws one sample per call, even if the variable
-    occurs several times. The `default_update` of the shared variable then stores the new state of the generator, unless
-    the function is compiled with ``no_default_updates=True``.
+    variable has a separate generator in a shared variable. A function that uses the random variable draws one sample
+    per call, even if the random variable occurs several times. After the call, the shared variable contains the new
+    state of the generator, because the state has a `default_update`. This does not hold for functions that are compiled
+    with ``no_default_updates=True``.
 
     Parameters
     ----------
@@ -128,7 +129,7 @@ class RandomStreams(RandomStreamsBase):
         Variable
             The sample, with the attributes `rng` and `update`.
         """
-        # If `op` rejects the arguments, restore the generator that makes the seeds.
+        # Save the state of the generator that makes the seeds, to restore the state if `op` rejects the arguments.
         before = self.gen_seedgen.get_state(legacy=False)
         state = shared(np.random.RandomState(int(self.gen_seedgen.randint(2**30))), borrow=True)
         try:

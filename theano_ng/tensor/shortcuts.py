@@ -1,9 +1,9 @@
 """Shortcuts: gradients that are computed for several operations at once (`gof.differentiate.Shortcut`).
 
-Shortcuts are used where gradients of individual operations would overflow, underflow, or be NaN. `gof.differentiate`
+Shortcuts are used if gradients of individual operations would overflow, underflow, or be NaN. `gof.differentiate`
 calls the method `shortcut` of the Op of a node. For Elemwise, this method looks up a function in the table
-`Elemwise.shortcuts`, which this module fills. The shortcuts are for logarithms and powers of expressions, and for
-quotients by expressions, if the logarithm of the expression is known. See `theano_ng.tensor.logarithms`.
+`Elemwise.shortcuts`, which this module fills. If the logarithm of an expression v is known, there are shortcuts for
+``log(v)``, ``v ** t``, ``x / v``, and products with a factor ``c / v``. See `theano_ng.tensor.logarithms`.
 """
 
 import numpy as np

@@ -72,7 +72,7 @@ def _along_axis(indices, axis):
 
 
 class _Sorting(NativeOp, Op):
-    """The base class of the Ops that sort. Inputs: a tensor, and the axis (None sorts the flattened tensor)."""
+    """The base class of the Ops that sort. The inputs are a tensor and an axis (None means the flattened tensor)."""
 
     __props__ = ("kind", "order")
 
@@ -122,7 +122,7 @@ class SortOp(_Sorting):
         With 'stable' and 'mergesort', elements that compare as equal (-0 and 0, NaNs) keep their order. With the other
         two kinds, the fastest algorithm is used.
     order : None
-        The fields of structured arrays. Tensors do not support structured arrays.
+        NumPy's parameter for the fields of structured arrays. Tensors do not support structured arrays.
     """
 
     def _output_type(self, input):
@@ -248,8 +248,8 @@ def _topk_py_impl(op, x, k, axis, idx_dtype):
             % (n, k)
         )
     count = abs(k)
-    # NaN is sorted to the end, so it counts as the largest element. Flip the array before and after the sort, so that
-    # the first of several equal elements is selected.
+    # NumPy sorts NaN to the end, so NaN counts as the largest element. For k > 0, flip the array before and after the
+    # sort, so that the element with the lowest index is selected among equal elements.
     if k > 0:
         order = n - 1 - np.flip(np.argsort(np.flip(x, axis), axis=axis, kind="stable"), axis)
     else:
@@ -268,7 +268,7 @@ def _topk_py_impl(op, x, k, axis, idx_dtype):
 class TopKOp(NativeOp, Op):
     """An Op that returns the k largest (k > 0) or smallest (k < 0) elements along an axis.
 
-    If several elements are equal, the first of them are selected. NaN counts as the largest element.
+    Among equal elements, those with the lowest indices are selected first. NaN counts as the largest element.
 
     Parameters
     ----------

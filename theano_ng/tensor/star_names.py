@@ -1,8 +1,8 @@
 """The names that ``from theano_ng.tensor import *`` imports. They are the names of Theano 1.0.5.
 
 Newer names are omitted, because they could replace names of a program that imports all names. Such a program may also
-use modules and functions that Theano's module had only imported for its own use. This module imports or defines them.
-`theano_ng.tensor` provides all other names.
+use modules and functions that Theano's module `tensor` had only imported for its own use. `star_names` imports or
+defines these modules and functions. `theano_ng.tensor` provides all other names in `CLASSIC`.
 """
 
 import builtins

@@ -78,7 +78,7 @@ class TensorType(Type):
     name : str, optional
         A name that replaces the printed form of the type.
     sparse_grad : bool
-        If True, gradients with respect to variables of this type are sparse matrices (advanced use).
+        This parameter has no effect. It is accepted for old programs. See `theano_ng.sparse_grad`.
 
     Raises
     ------
@@ -126,7 +126,8 @@ class TensorType(Type):
     def _derive(self):
         """Set the attributes that are derived from the dtype and the pattern.
 
-        `__getstate__` omits the private attributes, because hashes of strings differ between processes.
+        `__getstate__` omits the private ones of these attributes, because hashes of strings differ between processes.
+        `__setstate__` calls this method to restore them.
         """
         self.ndim = len(self.broadcastable)
         self._any_broadcastable = any(self.broadcastable)
@@ -552,7 +553,8 @@ class TensorType(Type):
         }
         """ % dict(name=name)
 
-    # The scalar type of the elements. The methods below return its support code, headers, libraries and options.
+    # The scalar type of the elements. The methods below return the support code, headers, libraries and compiler
+    # options of this scalar type.
     _element = property(lambda self: scal.get_scalar_type(self.dtype))
 
     def c_support_code(self):
@@ -615,7 +617,8 @@ def values_eq_approx(
     a, b : numpy.ndarray
         The reference value, and the value to check.
     allow_remove_inf, allow_remove_nan : bool
-        If True, `b` may have any value where `a` is infinite (or NaN).
+        If `allow_remove_inf` is True, `b` may have any value where `a` is infinite. If `allow_remove_nan` is True, `b`
+        may have any value where `a` is NaN.
     rtol, atol : float, optional
         The tolerances: ``|a - b| <= atol + rtol * |b|`` is accepted. The default is the result of `get_atol_rtol`.
 

@@ -96,8 +96,8 @@ class SliceType(Type):
         """Return True if both values are the same slice object."""
         return isinstance(a, slice) and a is b
 
-    # Theano 1.0 had no C code for slices, so the C code of users' Ops does not support slices. If an input is a slice,
-    # the method `perform` of an Op without native code therefore runs, not its C code.
+    # Theano 1.0 had no C code for slices, so the C code of users' Ops does not support slices. Therefore, if an input
+    # of an Op without native code is a slice, the linker runs the method `perform` of the Op instead of its C code.
     only_in_native_code = True
 
     # In C code, a slice is a `PyObject *`, as for Generic.

@@ -116,7 +116,7 @@ class TensorVariable(_tensor_py_operators, Variable):
 
 
 def _level_of_user():
-    """Return the `stacklevel` of the first frame outside the package, for a warning of the calling function."""
+    """Return the `stacklevel` of the first frame outside the package, for a warning that the caller issues."""
     import sys
 
     frame, level = sys._getframe(1), 1

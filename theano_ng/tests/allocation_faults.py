@@ -93,7 +93,7 @@ LOSING = [
 
 
 def learn_places(faults):
-    """Find the allocations in CPython whose failure leaks a reference. The search for leaks lets them succeed."""
+    """Find allocations in CPython whose failure leaks a reference; the search for leaks lets these succeed."""
     for example in LOSING:
         argument = (1,)
         for repeated in range(100):  # the last repetition runs the instructions that CPython has specialized
@@ -304,7 +304,7 @@ def sweep(name, mode, paths, most=EVERY, first=1):
     paths : (str, str)
         The result of `build`.
     most : int
-        The approximate maximum number of positions; they are equidistant if there are more.
+        The approximate maximum number of positions to try. If the work has more, equidistant positions are tried.
     first : int
         The first position.
 
@@ -337,7 +337,7 @@ def sweep(name, mode, paths, most=EVERY, first=1):
         if status == 0:
             return count
         if at is None:
-            raise RuntimeError("%s cannot be done at all:\n%s" % (name, text[-3000:]))
+            raise RuntimeError("the process for %s ended before the first position:\n%s" % (name, text[-3000:]))
         count.positions += 1
         if INTERPRETER.search(text):
             count.outcomes["interpreter"] += 1

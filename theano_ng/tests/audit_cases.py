@@ -32,7 +32,7 @@ def graph(inline):
 
 
 def quiet(op, xin):
-    """Print nothing."""
+    """Replace the function with which `Print` prints a value: print nothing."""
 
 
 def audit_cases():

@@ -42,7 +42,7 @@ class Case:
     exact : bool
         Whether the results must be equal bit by bit.
     build : callable, optional
-        A function that returns the output, or all outputs, for other inputs.
+        A function from new input variables to the output, or to all outputs, of the node.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Case:
     build: object = None
 
     def results(self, values=None):
-        """Return the expected outputs of the node, in the dtypes that it declares."""
+        """Return the expected results of the node, in the dtypes of its output variables."""
         got = self.expected(*[v.copy() for v in (self.values if values is None else values)])
         got = got if isinstance(got, (list, tuple)) else [got]
         return [np.asarray(g).astype(out.dtype) for g, out in zip(got, self.output.owner.outputs)]

@@ -1,7 +1,7 @@
 """Applies every rewriting rule to graphs that are not made for it, and compares the values before and after.
 
-One kind of graph is ``outer(inner(x))``, for all pairs of a list of expressions. The other kind are the examples of all
-rules, with parts exchanged. The conditions of a rule refuse most of these graphs.
+One kind of graph is ``outer(inner(x))``, for all pairs of a list of expressions. The other kind is variations of the
+examples of all rules. A rule applies to few of these graphs, because its conditions refuse the others.
 ``python -m theano_ng.tests.rules_on_graphs`` writes a table of the rules that apply to each graph. Read each changed
 line of the table before you commit it.
 """
@@ -138,7 +138,7 @@ class Trial:
         if isinstance(expected, Exception):
             return  # lengths do not match
         if isinstance(found, Exception) and isinstance(_computed(graph.inputs, graph.outputs), Exception):
-            return  # the original graph raises an error, too, in another node
+            return  # without the rule, the graph raises an error, too, but in another node
         if isinstance(found, Exception) or not all(map(_same, expected, found)):
             self.wrong.append("%s in %s: %r instead of %r" % (name, graph.text, found, expected))
 

@@ -141,7 +141,9 @@ def targets(options):
 
 
 def leave_out(found, asked):
-    """Return the targets in `found` that are not below PATH, for `asked` ``PATH=REASON``; print the reason.
+    """Return the targets in `found` that are not below a path. Print the reason.
+
+    The argument `asked` has the form ``PATH=REASON``.
 
     Raises
     ------
@@ -187,7 +189,7 @@ def run_target(top, name, only):
 
 
 def _let_rules_raise():
-    """Let tests of the package fail if a rewriting rule raises an error. By default, it is only logged."""
+    """Let tests of the package fail if a rewriting rule raises an error. By default, such errors are only logged."""
     from theano_ng.configdefaults import config
 
     if config.on_opt_error == "warn":
@@ -277,7 +279,7 @@ class Worker:
 
 
 class Progress:
-    """The progress of a run: on a terminal it shows the running files, and at the end it lists the slowest ones.
+    """The progress of a run: a status line on terminals, and at the end a list of the slowest files and tests.
 
     Parameters
     ----------
@@ -315,7 +317,7 @@ class Progress:
         return "%d of %d files%s; running: %s" % (self.finished, self.files, failed, ", ".join(running))
 
     def watch(self, lock):
-        """Start to draw the status line once a second; `lock` is held during all printing."""
+        """Start a thread that draws the status line once a second. The thread holds `lock` while it prints."""
 
         def draw():
             while not self.ready.wait(1):

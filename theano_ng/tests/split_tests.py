@@ -4,7 +4,7 @@ import functools
 
 
 def parts(count):
-    """Return a decorator for a test with the number of a part as argument; `split_tests` makes `count` tests of it."""
+    """Return a decorator for tests that take the number of a part. `split_tests` makes `count` tests from each."""
 
     def decorate(test):
         test.parts = count
@@ -14,7 +14,7 @@ def parts(count):
 
 
 def split_tests(case):
-    """Replace each test of a class that the decorator `parts` marks by one test for each part."""
+    """In a class, replace each test with the decorator `parts` by one test for each part."""
     for name, test in list(vars(case).items()):
         if hasattr(test, "parts"):
             delattr(case, name)

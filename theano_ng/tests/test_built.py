@@ -12,7 +12,7 @@ import theano_ng
 
 PACKAGE = os.path.dirname(os.path.abspath(theano_ng.__file__))
 
-# A program that checks sums, pooling, a convolution and CTC. They run in threads and without a compiler. The program
+# A program that checks sums, pooling, a convolution and CTC, whose native code uses threads. At the end, the program
 # prints whether the process has loaded an OpenMP library.
 THREADED = """
 import numpy as np
@@ -55,7 +55,7 @@ class Requirements(unittest.TestCase):
             self.assertLessEqual(newest, (2, 28), name)
 
     def test_modules_load_without_a_library_for_threads(self):
-        """No module is linked to an OpenMP library, because tensor/native/common/gomp.h replaces its functions."""
+        """No module is linked to an OpenMP library: tensor/native/common/gomp.h loads the library at run time."""
         for name in extension_files():
             with open(name, "rb") as file:
                 self.assertEqual(re.findall(rb"\0G?OMP_\d[\d.]*\0", file.read()), [], name)

@@ -188,7 +188,7 @@ class Types(unittest.TestCase):
         self.assertEqual(run("import theano_ng"), "")
 
     def test_flags_as_descriptors(self):
-        """Flags can be read and written through their descriptors, as programs do that iterate over all flags."""
+        """Programs that iterate over all flags can read and write the flags through their descriptors."""
         param = next(p for p in configparser._config_var_list if p.fullname == "compute_test_value")
         with configparser.change_flags(compute_test_value="off"):
             self.assertEqual(param.__get__(True, None), "off")
@@ -378,7 +378,7 @@ class Printing(unittest.TestCase):
 
 
 class Sources(unittest.TestCase):
-    """Tests in new processes, because the environment is read once, when the package is imported."""
+    """Tests of the sources of flags, in new processes: the environment is read only when the package is imported."""
 
     SHOW = "from theano_ng.configdefaults import config as c; print(%s)"
 
@@ -426,7 +426,7 @@ class Sources(unittest.TestCase):
                 show + "; c.mode = 'DebugMode'; del c.mode; print(c.mode)", HOME=folder
             )  # by default ~/.theanorc
             self.assertEqual(text, "float64 cvm FAST_RUN low  20 20 small\nFAST_RUN\n")
-            # Errors name the file, the flag, and the values that it accepts.
+            # Errors name the file, the flag, and the values that the flag accepts.
             for name, content, message in [
                 ("bad1", "[global]\nfloatx = float32\n", "there is no flag 'floatx'. Did you mean floatX"),
                 (

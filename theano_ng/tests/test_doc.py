@@ -46,7 +46,7 @@ LAZY_PAGES = (
     "tutorial/shapes",
 )
 
-# Page -> a part of the source code of an example that runs C code of an Op. It is skipped if no compiler exists.
+# Page -> a part of the source code of an example. The example runs C code of an Op, so it needs a compiler.
 EXAMPLES_IN_C = {"reference/linkers": "Half()(s)", "tutorial/c_op": "g([1, 2, 3])"}
 
 

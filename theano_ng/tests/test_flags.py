@@ -557,7 +557,7 @@ class NewProcesses(unittest.TestCase):
             if not config.cxx:
                 self.skipTest("no compiler")
             run(code, THEANO_FLAGS=flags + "100")
-            text = run(code, THEANO_FLAGS=flags + "10000000000")  # old, but below the threshold: kept
+            text = run(code, THEANO_FLAGS=flags + "10000000000")  # the old kernel is below the threshold, so it is kept
             self.assertEqual(text.count(".so "), 1)
             text = run(code, THEANO_FLAGS=flags + "100")  # the old kernel is compiled again
             self.assertTrue(

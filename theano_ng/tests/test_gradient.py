@@ -137,7 +137,7 @@ class TestGrad(unittest.TestCase):
             np.testing.assert_array_equal(g, expected)
 
     def test_undefined_gradients_do_not_reach_conditions(self):
-        """The condition of an ifelse has the gradient zero, also if the gradient of one of the values is undefined."""
+        """The condition of an ifelse has the gradient zero, even if the gradient of a branch is undefined."""
         x, y = T.dvectors("x", "y")
         for condition in (T.gt(x[0], 0), x[0]):
             known, other = theano.ifelse.ifelse(condition, [x * 2, y], [x * 3, y * 2])

@@ -355,7 +355,7 @@ class TestMemory(unittest.TestCase):
                 self.assertFalse(any(np.shares_memory(f(choice, v, w), a) for a in (v, w)))
 
     def test_results_are_moved(self):
-        """With garbage collection, the value of a branch is moved instead of copied if it has no other references."""
+        """With garbage collection, `ifelse` does not copy the array of a branch if nothing else refers to it."""
         made = []
 
         class Make(Counted):

@@ -193,8 +193,8 @@ TAKEN = {
     "clone_with_new_inputs": lambda kind: str((x + y).owner.clone_with_new_inputs(kind([y, x]))),
 }
 
-# These functions need a list. For another collection, they return the same value or raise an error. Many of them would
-# otherwise treat the collection as a single object.
+# These functions need a list. For any other collection, they return the same value as for a list, or raise an error.
+# Without the error, many of them would treat the collection as a single object.
 TAKEN_OR_REFUSED = {
     "function, inputs": lambda kind: theano.function(kind([x, y]), x + y)(VALUES[x], VALUES[y]).tolist(),
     "function, outputs": lambda kind: [
@@ -282,7 +282,7 @@ TAKEN_OR_REFUSED = {
     "debugprint": lambda kind: theano.printing.debugprint(kind([x + y, x * y]), file="str"),
 }
 
-# Cases whose arguments are sequences of numbers. Another test passes arrays instead.
+# Cases whose arguments are sequences of numbers. The test of arrays passes NumPy arrays for these sequences.
 OF_NUMBERS = {
     **{
         name + ", axis": lambda kind, name=name: numbers_of(

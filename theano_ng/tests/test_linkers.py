@@ -84,7 +84,7 @@ class NoCType(theano.gof.Type):
 
 
 class OfNoCType(Op):
-    """An Op that returns a length. It has C code, but the Type of its output has none."""
+    """An Op that returns the length of a vector. The Op has C code, but the Type of its output has none."""
 
     __props__ = ()
 
@@ -141,7 +141,7 @@ class TestLinkers(unittest.TestCase):
             self.assertEqual(f(), [3.0, 3.0])
 
     def test_state(self):
-        """With every linker, updates read the old values of all states, also if states are swapped.
+        """With every linker, updates read the old values of all states, even if the updates swap two states.
 
         A failed call leaves the states unchanged.
         """

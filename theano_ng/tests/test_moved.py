@@ -124,7 +124,7 @@ class TestMoved(unittest.TestCase):
                 exec("from theano_ng import %s" % name, {})
 
     def test_programs_that_ask(self):
-        """The substitutes for the modules in `PROBED` report that they are not usable, and contain no other names."""
+        """The substitutes for the modules in `PROBED` report that they are not usable, and refuse all other names."""
         from theano_ng.gpuarray import ctc, dnn, fft, linalg
 
         for probe in (dnn.dnn_present, dnn.dnn_available, ctc.ctc_present, ctc.ctc_available):
@@ -150,7 +150,7 @@ class TestMoved(unittest.TestCase):
             self.assertFalse(hasattr(module, "anything"))
 
     def test_a_program_falls_back_to_the_processor(self):
-        """A program such as Lasagne's `layers.dnn` raises an ImportError itself, and then uses the layers for CPUs."""
+        """A program that asks `dnn_present()`, as Lasagne's `layers.dnn` does, falls back to its code for CPUs."""
         code = """
             import theano_ng.legacy
             theano_ng.legacy.install()

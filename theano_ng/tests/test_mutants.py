@@ -320,7 +320,7 @@ class TestTable(unittest.TestCase):
 
 class TestOrder(unittest.TestCase):
     def test_what_has_caught_most_and_what_runs_little_else_take_turns(self):
-        """Trials alternate between the cases that caught most mutants and the cases that run the least of a file."""
+        """Trials take cases in turn from two orders: most caught mutants first, and least code of the file first."""
         places = types.SimpleNamespace(numbers=lambda path: range(4), number=lambda path, start: start)
         passed = {"test a": [0, 1, 2, 3], "test b": [0, 1, 2, 3], "test c": [0, 1, 2], "test d": [0]}
         known = reach.Reach(places, {"module": {"cases": {case: (0.5, marks) for case, marks in passed.items()}}})

@@ -34,7 +34,7 @@ NAMES = (
 
 
 def copier(class_name):
-    """Return an Op with C code whose class has this name; each Op has a different cache version."""
+    """Return an Op with C code, whose class is named `class_name`. Each Op has a different cache version."""
     copier.count += 1
     number = copier.count
 
@@ -165,7 +165,7 @@ class TestVariables(unittest.TestCase):
 
     @unittest.skipUnless(picture.pydot_available(), "pydot is not installed")
     def test_what_graphviz_refuses(self):
-        """`pydotprint` raises an error with graphviz's message, which only advises to install missing packages."""
+        """If graphviz fails, the error of `pydotprint` advises to install packages only if graphviz is missing."""
         refused = AssertionError('"dot" with args [...] returned code: 1')
         for failure, blamed in ((refused, False), (FileNotFoundError('"dot" not found in path.'), True)):
             with (

@@ -8,7 +8,7 @@ import unittest
 import theano_ng
 
 PACKAGE = os.path.dirname(os.path.abspath(theano_ng.__file__))
-# Clauses without a main clause, such as "What is left", "Whether it fits" or "How lengths are drawn".
+# Sentences without a main clause, such as "What is left", "Whether it fits" or "How lengths are drawn".
 HEADLESS = re.compile(r"(What|That which|Where|Who|Whose|Whom|How|Whether|Which|Those)\b[^?]*$")
 
 
@@ -28,7 +28,7 @@ def docstrings(folder):
 
 
 def headless(text):
-    """Return True if the first sentence of a docstring is a clause without a main clause."""
+    """Return True if the first sentence of a docstring has no main clause."""
     first = re.split(r"(?<=[.:;?])\s", text.strip(), maxsplit=1)[0]
     return HEADLESS.match(first) is not None
 

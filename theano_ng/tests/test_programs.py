@@ -497,7 +497,7 @@ class TestRun(unittest.TestCase):
         self.run_programs("--seed", "1")
 
     def test_several_processes(self):
-        """With ``--most``, a process judges at most this number of programs, and the next process continues."""
+        """A process judges at most as many programs as ``--most`` says. Then the next process continues."""
         command = [sys.executable, "-m", "theano_ng.tests.programs", "--seed", "1", "--seconds", "3", "--most", "20"]
         done = subprocess.run(command, capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr[-3000:])

@@ -1,4 +1,4 @@
-"""Tests that the registrations in the databases of rules have the names, positions, tags and tracks of a table.
+"""Tests that all rules are registered with the names, positions, tags and tracked Ops that a table lists.
 
 Programs select rules by this data. ``python -m theano_ng.tests.test_registered_rules`` writes the table. Read each
 changed line before you commit it.
@@ -68,7 +68,7 @@ def rows():
 
 
 def difference():
-    """Return the first line that differs from the table, with the expected line, or None."""
+    """Return the first line that differs from the table, and the expected line. Return None if no line differs."""
     with open(TABLE) as file:
         known = file.read().splitlines()
     found = rows()

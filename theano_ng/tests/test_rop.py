@@ -138,7 +138,7 @@ class RopLop_checker(unittest.TestCase):
         numeric = (np.asarray(forward(vx + step), "float64") - forward(vx - step)) / (2 * eps)
         tolerance = 1e-6 if x.dtype == "float64" else 2e-2
         np.testing.assert_allclose(right, numeric, rtol=tolerance, atol=tolerance)
-        # <c, J v> = <J' c, v>
+        # For every Jacobian J, the dot products <c, J v> (from `Rop`) and <J' c, v> (from `Lop`) are equal.
         np.testing.assert_allclose(np.vdot(vc, right), np.vdot(left, vv), rtol=tolerance, atol=tolerance)
 
 

@@ -2,8 +2,8 @@
 
 An example is a line ``before  ->  after`` with two spaces around the arrow. Following lines with deeper indentation
 belong to it. Both sides are Python expressions in the names of `audit.rewrites.vocabulary` and the functions and Ops of
-the package. Only this rule is applied to the first side, as long as it applies. The result must be the graph of the
-second side, and the values of both sides must agree. A number on the right side is broadcast to the shape of the
+the package. The test applies only the documented rule to the left side, repeatedly. The result must be the graph of the
+right side, and the values of both sides must agree. A number on the right side is broadcast to the shape of the
 result. A list in brackets at the end of an example names all tags under which the rule is registered.
 """
 

@@ -142,7 +142,7 @@ class TestArguments(SetupTest):
 class TestVersions(unittest.TestCase):
     @unittest.skipUnless(os.path.exists(os.path.join(ROOT, "Makefile")), "the package is installed without it")
     def test_requirements_of_tools(self):
-        """The pre-commit configuration and the Makefile name the requirements of pyproject.toml."""
+        """The pre-commit configuration and the Makefile require the same versions of tools as pyproject.toml."""
         with open(os.path.join(ROOT, "pyproject.toml"), "rb") as file:
             project = tomllib.load(file)
         tools = project["project"]["optional-dependencies"]["dev"]

@@ -12,7 +12,7 @@ from theano_ng.tensor.elemwise import functions
 
 
 def call_text(op):
-    """Return the parameters of a call without annotations, as text."""
+    """Return the call signature of an Op as text, without annotations."""
     parameters = inspect.signature(op).parameters.values()
     return str(inspect.Signature([p.replace(annotation=inspect.Parameter.empty) for p in parameters]))
 
@@ -36,7 +36,7 @@ class TestSignatures(unittest.TestCase):
                 self.assertEqual(call_text(op), expected)
 
     def test_it_binds_what_calls_take(self):
-        """The signature of every elementwise function accepts exactly as many arguments as the scalar Op."""
+        """The signature of every elementwise function accepts exactly as many arguments as its scalar Op has inputs."""
         for name in functions.__all__:
             op = getattr(functions, name)
             if not isinstance(op, T.Elemwise):

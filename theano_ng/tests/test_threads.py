@@ -169,9 +169,9 @@ class TestForks(unittest.TestCase):
         self.assertEqual(os.waitpid(pid, 0)[1], 0)
 
     def test_a_call_that_another_thread_was_in(self):
-        """A child that is forked during a call in another thread can call the function.
+        """A process that is forked while another thread calls a function can call this function, too.
 
-        The function then starts from the state before the interrupted call.
+        In the child process, the call starts from the state before the interrupted call.
         """
         x, state = tt.dvector("x"), theano.shared(np.zeros(4), "state")
         inside, go_on = threading.Event(), threading.Event()

@@ -65,7 +65,7 @@ class LeakySum(gof.Op):
 
 
 class Interleave(gof.Op):
-    """An Op that interleaves two vectors. All nodes share one of its C functions; each node defines another one."""
+    """An Op that interleaves two vectors. All nodes share one C function; each node also defines its own."""
 
     __props__ = ()
 
@@ -344,7 +344,7 @@ for _name, _text in IN_C.items():
 
 
 class OfTwoWhole(gof.Op):
-    """One class for several Ops, which differ in their properties."""
+    """A class of Ops that map two whole numbers to a whole number. The Ops differ only in their `__props__`."""
 
     __props__ = ("symbol", "python", "c")
 

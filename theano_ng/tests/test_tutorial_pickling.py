@@ -15,9 +15,7 @@ class PicklingAndAliasing(unittest.TestCase):
         import pickle
 
         W, b = theano.shared(np.ones((2, 2)), name="W"), theano.shared(np.zeros(2), name="b")
-        W2, b2 = pickle.loads(
-            pickle.dumps((W, b), pickle.HIGHEST_PROTOCOL)
-        )  # in the guide, `__getstate__` returns such a tuple
+        W2, b2 = pickle.loads(pickle.dumps((W, b), pickle.HIGHEST_PROTOCOL))  # the guide's `__getstate__` returns W, b
         assert_close(W2.get_value(), np.ones((2, 2)))
         assert W2.name == "W" and b2.get_value().shape == (2,)
         x = T.matrix("x")

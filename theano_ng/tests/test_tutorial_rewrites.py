@@ -19,7 +19,7 @@ MODES = ("FAST_COMPILE", "FAST_RUN", "DebugMode")
 
 
 def quotient_of_product(node):
-    """Return the remaining factor of ``(a * b) / a`` or ``(a * b) / b``, or None for another node."""
+    """Return the remaining factor of ``(a * b) / a`` or ``(a * b) / b``. Return None for any other node."""
     if node.op == true_div:
         product, divisor = node.inputs
         if product.owner is not None and product.owner.op == mul:

@@ -399,7 +399,7 @@ class GradientRules(unittest.TestCase):
 
     def test_integers(self):
         a, b = tensor.lmatrices("a", "b")
-        # The gradient with respect to the inputs of an integer output is zero, and has a floating point dtype.
+        # If the output is an integer, the gradients with respect to the inputs are zero, and have a float dtype.
         zeros = tensor.grad(tensor.dot(a, b).sum(), [a, b])
         self.assertEqual([g.dtype for g in zeros], [config.floatX] * 2)
         values = np.arange(6).reshape(2, 3), np.arange(3).reshape(3, 1)

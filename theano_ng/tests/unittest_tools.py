@@ -223,7 +223,7 @@ def assert_allclose(expected, value, rtol=None, atol=None):
 
 
 def verify_grad(op, pt, n_tests=2, rng=None, *args, **kwargs):
-    """`theano_ng.gradient.verify_grad` with a random generator that is seeded by `fetch_seed`.
+    """Call `theano_ng.gradient.verify_grad` with a random generator that is seeded by `fetch_seed`.
 
     Parameters
     ----------
@@ -234,6 +234,7 @@ def verify_grad(op, pt, n_tests=2, rng=None, *args, **kwargs):
     n_tests : int
         The number of random projections.
     rng : numpy.random.RandomState, optional
+        A generator that replaces the generator of `fetch_seed`.
     *args, **kwargs
         `eps`, `out_type`, `abs_tol`, `rel_tol`, `mode`, `cast_to_output_type`, `no_debug_ref`: see `theano_ng.gradient.verify_grad`.
 
@@ -400,7 +401,7 @@ class InferShapeTester(unittest.TestCase):
             for node in shapes_function.maker.fgraph.toposort():
                 if isinstance(node.op, cls):
                     raise AssertionError(
-                        "the function of the shapes computes %s: its infer_shape is missing or needs the values" % node
+                        "the compiled shapes contain %s: its Op has no infer_shape, or infer_shape needs values" % node
                     )
         numeric_shapes = shapes_function(*copy.deepcopy(numeric_inputs))
         numeric_outputs = outputs_function(*numeric_inputs)
@@ -497,7 +498,7 @@ else:
 
 
 def attr(*args, **kwargs):
-    """Return a decorator that marks a test: arguments become true attributes, keywords keep their values."""
+    """Return a decorator that sets attributes of a test: those in `args` to True, those in `kwargs` to their values."""
 
     def mark(test):
         for name in args:

@@ -204,12 +204,15 @@ def copied(value):
 
 
 def _same_mutable(x, y):
-    # The deep copy of an immutable object, such as a number or a string, is the object itself.
+    # A shared immutable object, such as a number or a string, does no harm. Its deep copy is the object itself.
     return x is y and copy.deepcopy(x) is not x
 
 
 def _leaves(value):
-    """Return, in order, the elements of nested lists that are not lists themselves; [value] if the value is no list."""
+    """Return, in order, the elements of nested lists that are not lists themselves.
+
+    Return ``[value]`` if `value` is not a list.
+    """
     found, todo = [], [value]
     while todo:
         value = todo.pop()

@@ -36,7 +36,7 @@ class Wrong:
     case, twin : callable
         A function without arguments that returns a `Case` with the error, and one that returns a `Case` without it.
     run, run_twin : callable
-        For entries that are not Ops: a function that raises the error, and a function without the error.
+        For entries that are not Ops: a function that raises the error, and a function that does not raise it.
     """
 
     name: str
@@ -59,9 +59,11 @@ def wrong(error, found_by, why, *inputs, args=(), twin=None, vary=None, gallery=
     Parameters
     ----------
     error : str
+        The name of the error that must be reported.
     found_by : str
-        "debugmode", or the name of the audit's check.
+        "debugmode", or the name of the check of the audit that finds the error.
     why : str
+        A description of the error.
     *inputs
         Example inputs; by default those of the class attribute `EXAMPLES`.
     args : tuple

@@ -1,6 +1,6 @@
 """Ops whose C code is wrong on purpose, each in one way, with the error that must be reported.
 
-`DoubleInC` and `SumInC` are correct. Their C code consists of named parts; a wrong Op replaces one of them.
+`DoubleInC` and `SumInC` are correct. Their C code consists of named parts. A wrong Op replaces one of these parts.
 """
 
 import numpy as np
@@ -29,8 +29,8 @@ class DoubleInC(Op):
     Attributes
     ----------
     BEFORE, ALLOCATE, LOOP, AFTER : str
-        The parts of the C code. In them n is the length, and the macros X(i) and Z(i) are the elements of input and
-        output.
+        The parts of the C code. In these parts, n is the length, and the macros X(i) and Z(i) are the elements of the
+        input and of the output.
     """
 
     __props__ = ()
@@ -353,8 +353,8 @@ class IgnoresStridesOfOutputToo(IgnoresStridesOfOutput):
     pass
 
 
-# DebugMode finds the errors of these Ops only if the output cell already holds an array, because this array has guard
-# margins. An array that the Op itself allocates has none.
+# DebugMode finds the errors of the Ops that use FOUND only if the output cell already holds an array. Such an array has
+# guard margins, but an array that the Op itself allocates has none.
 
 FOUND = "int found = %(z)s && PyArray_DIM(%(z)s, 0) == n && n > 0;"
 

@@ -20,7 +20,8 @@ GALLERY = []
 def by_run(error, why, found_by="debugmode"):
     """Return a decorator that adds a function to the gallery.
 
-    The function must raise an error if its argument is True, and must not raise if it is False.
+    The function has one argument. It must raise the error if the argument is True, and no error if the argument is
+    False.
     """
 
     def add(function):
@@ -38,8 +39,9 @@ def rewritten(rule, *values, build=None, finite=True, tracks=None):
     Parameters
     ----------
     rule : callable
-        ``rule(node)``.
+        The rewrite, which is called as ``rule(node)``.
     *values : ndarray
+        The values of the inputs of the graph.
     build : callable
         A function that builds the graph from its input variables.
     finite : bool

@@ -15,7 +15,7 @@ PLANTED = []
 
 
 def planted(*kinds, tracks, when=None):
-    """Return a decorator for a wrong rule; the oracle must find at least one of the given kinds of difference."""
+    """Return a decorator for a wrong rule. The oracle must find at least one of the given kinds of difference."""
 
     def decorator(function):
         PLANTED.append((local_optimizer(tracks, when=when)(function), kinds))
@@ -58,7 +58,7 @@ def drops_multiplicity(node):
 
 @planted("value", tracks=[T.mul])
 def rounds_integers(node):
-    """Multiply by one through a cast to float.
+    """Replace a product of an integer and one by casts to float32 and back, which round large integers.
 
     k * 1  ->  cast(cast(k, 'float32'), 'int8')
     """
@@ -70,7 +70,7 @@ def rounds_integers(node):
 
 @planted("nan", tracks=[T.maximum])
 def loses_nan(node):
-    """Compute a maximum by a comparison.
+    """Compute a maximum by a comparison, which is false if x is NaN.
 
     maximum(x, y)  ->  switch(x > y, x, y)
     """
@@ -160,7 +160,7 @@ def swaps_for_ever(node):
 
 @planted("value", tracks=[Elemwise])
 def negates_unsigned_numbers(node):
-    """Negate after a cast instead of before.
+    """Negate after a cast instead of before. An unsigned number wraps around only if it is negated before the cast.
 
     cast(-k, 'int64')  ->  -cast(k, 'int64')
     """
@@ -188,7 +188,7 @@ def forgets_the_remainder(node):
 
 @planted("value", "rounding", tracks=[T.sub])
 def swaps_operands(node):
-    """Remove the signs of both operands of a difference.
+    """Remove the signs of both operands of a difference, but do not swap the operands.
 
     -x - -y  ->  x - y
     """
@@ -198,7 +198,7 @@ def swaps_operands(node):
 
 @planted("shape", tracks=[Subtensor])
 def is_off_by_one(node):
-    """Merge two slices.
+    """Merge two slices, but let the merged slice start one element too late.
 
     x[1:][1:]  ->  x[3:]
     """
@@ -215,7 +215,7 @@ def is_off_by_one(node):
 
 @planted("shape", "rounding", tracks=[Sum])
 def sums_along_another_axis(node):
-    """Sum before a transpose, along the same axis.
+    """Remove a transpose before a sum, but do not change the axis of the sum.
 
     sum(A.T, axis=0)  ->  sum(A, axis=0)
     """
@@ -227,7 +227,7 @@ def sums_along_another_axis(node):
 
 @planted("rounding", tracks=[T.sqrt])
 def forgets_a_condition(node):
-    """Remove the root of a square.
+    """Remove the root of a square, also for negative x.
 
     sqrt(sqr(x))  ->  x
     """
@@ -362,7 +362,7 @@ def forgets_that_a_function_is_even(node):
 
 @planted("rounding", tracks=[Elemwise], when=computes(scalar.Sinh, scalar.ArcSinh))
 def forgets_complex_numbers(node):
-    """Cancel functions that are inverse for real numbers.
+    """Cancel two functions that are inverse to each other only for real numbers.
 
     sinh(arcsinh(x))  ->  x
     """

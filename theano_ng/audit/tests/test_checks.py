@@ -220,9 +220,9 @@ class TestOptions(unittest.TestCase):
         self.assertTrue(audit(Case(GradOfTwo(), [MATRIX], tolerance=2.0), checks="grad").ok)
 
     def test_computed_inputs(self):
-        """`make_node` accepts inputs that the callable of a case computes from other inputs.
+        """`make_node` accepts an input of the Op that the callable of a case computes from the inputs of the case.
 
-        In the test, `make_node` of Reshape finds from such an input that a length is always 1.
+        In the test, this input is the shape for Reshape. `make_node` finds from its graph that a length is always 1.
         """
         case = Case(lambda x: T.reshape(x, [x.shape[0] * x.shape[1], T.shape(x)[2]]), [MATRIX.reshape(4, 3, 1)])
         report = audit(case, checks="make_node,output_types")
@@ -262,7 +262,7 @@ class TestOptions(unittest.TestCase):
     def test_search_after_the_time_limit(self):
         """A check tries some examples even if its preparation took longer than the time limit.
 
-        It ends when an example is accepted, or after 20 rejected examples.
+        The check ends when an example is accepted, or after 20 rejected examples.
         """
         tried = []
 

@@ -177,7 +177,7 @@ class TestProgram(unittest.TestCase):
         )
         suites = ElementTree.parse(junit_file).getroot()
         self.assertEqual([suite.get("failures") for suite in suites], ["1", "0"])
-        # The target is one Op of the file; its case comes from audit_cases.
+        # The target `Hashes` is one class of Ops in the file. The function `audit_cases` of the file gives its case.
         code, out, _ = run(self.file + ":Hashes", "--checks=props", "-q")
         self.assertEqual((code, "verdict" in out, "BadHash" in out), (1, False, True))
         code, out, _ = run(self.file + ":one_case", self.file + ":double", "--checks=maps", "--json=-")

@@ -13,7 +13,7 @@ from theano_ng.audit.conditioning import explained_by_rounding
 def _explained(function, value, other):
     """Return an array of booleans: True for elements whose difference is explained by rounding errors.
 
-    The difference is the one between ``function(value)`` and `other`.
+    The difference is ``function(value)`` minus `other`.
     """
     return explained_by_rounding(
         lambda values: [function(*values)], [value], 0, function(value), np.asarray(other, value.dtype)
@@ -28,15 +28,15 @@ class TestExplained(unittest.TestCase):
             return x[:, 0] + (x[:, 1] + x[:, 2])
 
         self.assertEqual(total(x).tolist(), [1.0, 1.0])
-        self.assertEqual(_explained(total, x, [0.0, 1.0]).tolist(), [True, True])  # 0 is the sum from left to right
+        self.assertEqual(_explained(total, x, [0.0, 1.0]).tolist(), [True, True])  # from left to right, row 0 sums to 0
         # One unit in the last place of 1e300 is 1.5e284. The second row has no huge terms: its error of 0.001 is not
         # explained.
         self.assertEqual(_explained(total, x, [1e284, 1.001]).tolist(), [True, False])
         self.assertEqual(_explained(total, x, [1e288, 1 + 1e-15]).tolist(), [False, True])
 
     def test_jumps_explain_nothing(self):
-        # The smallest change of an input crosses the jump. A larger change has the same effect, so
-        # rounding errors do not explain the difference.
+        # The functions jump at these inputs. The smallest change of an input crosses the jump, and a larger change has
+        # the same effect, so rounding errors do not explain the difference.
         x = np.array([1.0, -3.0, 0.0])
         self.assertEqual(_explained(np.floor, x, [0.0, -4.0, 1.0]).tolist(), [False, False, False])
         self.assertEqual(_explained(lambda x: (x >= 1) * 1.0, x, [0.0, 1.0, 1.0]).tolist(), [False, False, False])

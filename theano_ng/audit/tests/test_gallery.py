@@ -46,7 +46,7 @@ class Galleries(unittest.TestCase):
     maxDiff = None
 
     def setUp(self):
-        logging.disable(logging.ERROR)  # messages of the rewriter about wrong rewrites
+        logging.disable(logging.ERROR)  # hide messages of the rewriter about wrong rewrites
         self.addCleanup(logging.disable, logging.NOTSET)
 
     def check(self, entries):
@@ -73,7 +73,7 @@ class Galleries(unittest.TestCase):
         self.assertEqual(wrong, {})
 
     def check_all_of(self, table, leaks):
-        """Run all checks on correct Ops, except the sanitizers. `check_twins` runs the sanitizers."""
+        """Run all checks except the sanitizers on correct Ops. `check_twins` runs the sanitizers."""
         for cls, args in table.items():
             report = audit(
                 Case(cls(*args), cls.EXAMPLES, vary=("dtype", "length", "layout", "content")),
@@ -85,7 +85,7 @@ class Galleries(unittest.TestCase):
 
     @staticmethod
     def names(entry, make, run):
-        """Return the names of the errors that are found in a gallery entry or in its twin, and their description."""
+        """Return the names, and a description, of the errors that are found in a gallery entry or in its twin."""
         if entry.found_by == "audit":
             return found(make(), entry.check)
         name, text = raised(run) if run is not None else raised(run_in_debugmode, make())

@@ -216,7 +216,7 @@ class TestSearch(unittest.TestCase):
             if example.values[0].size:
                 raise Problem("BadRop", "any element will do")
 
-        found, _ = self.search(attempt)  # the first stage tries the given example unchanged, and already fails
+        found, _ = self.search(attempt)  # the given example, which the first stage tries unchanged, already fails
         ((_, example),) = found
         self.assertEqual(example.values[0].shape, (1, 1))
 

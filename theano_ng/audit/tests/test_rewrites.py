@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse
 
 try:
-    import mpmath  # noqa: F401, tests whether it is there
+    import mpmath  # noqa: F401, tests whether mpmath is installed
 except ImportError:
     raise unittest.SkipTest("needs mpmath: pip install 'theano_ng[test]'") from None
 
@@ -330,9 +330,9 @@ class TestCommand(unittest.TestCase):
         self.assertIn(page.summary([judge_named("local_neg_neg")])[:8], text)
 
     def test_update_of_a_page(self):
-        """An update of a page tests rules that have no row on the page.
+        """An update of a page tests only the rules that have no row on the page.
 
-        It keeps the rows of existing rules, and removes the rows of deleted rules.
+        The update keeps the rows of rules that still exist, and removes the rows of deleted rules.
         """
         names = "local_neg_neg local_useless_slice local_zero_div".split()
         old = (("proved", "z3", "nan: a number"), ("exhausted", "all values", ""))

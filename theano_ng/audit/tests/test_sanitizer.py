@@ -225,7 +225,7 @@ class TestWorker(unittest.TestCase):
             self.assertEqual(error, "AddressError")
             self.assertRegex(words, r"^Twice\.c_code, line \d+: `.*PyArray_GETPTR1\(V\d, n\)")
             self.assertEqual(location, "%s:%d" % (os.path.abspath(__file__), self.line_of("def c_code(self")))
-        # If the source of the method contains the faulty line of C code, the report names this line of the source.
+        # If the Python source of `c_code` contains the faulty line of C code, the report names this line of the source.
         shifted = Twice("")
         shifted.c_code = lambda node, name, inputs, outputs, sub: (
             """

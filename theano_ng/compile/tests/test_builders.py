@@ -37,7 +37,7 @@ class TestOpFromGraph(unittest.TestCase):
         x, y, z = self.x, self.y, self.z
         op = OpFromGraph([x, y, z], [x + y * z, x - y], inline=inline, name="muladd")
         self.assertEqual(str(op), "muladd{inline=%s}" % inline)
-        # `outer` applies `op` again to the results of `op`, and `f` applies both to variables in another order.
+        # `outer` applies `op` to the results of `op`. `f` applies `outer` to x, y, z, and `op` to z, y, x.
         first, second = op(x, y, z)
         outer = OpFromGraph([x, y, z], [op(first, second, z)[0]], inline=inline)
         f = theano.function([x, y, z], outer(x, y, z) + op(z, y, x)[0])
@@ -51,7 +51,7 @@ class TestOpFromGraph(unittest.TestCase):
     def test_several_functions(self, inline):
         """Several functions that are compiled from one OpFromGraph give correct results.
 
-        Each function has its own copies of the constants in the inner graph, also of constants in indices.
+        Each function has its own copies of the constants in the inner graph, including constants in indices.
         """
         x = T.dvector("x")
         for outputs in ([x[-1] * 2], [x[::-1][1]], [T.set_subtensor(x[-1], 3.0)], [T.constant(5.0)]):
@@ -83,8 +83,8 @@ class TestOpFromGraph(unittest.TestCase):
         rng = np.random.RandomState(1)
         points = [rng.rand(2, 3) for _ in range(3)]
         verify_grad(lambda *v: op(*v)[0] * T.exp(op(*v)[1]), points, rng=rng)
-        # Only one output is used, so the gradient of the other output is disconnected. This also tests second
-        # derivatives.
+        # The cost uses only the first output of `op`, so the gradient of the second output is disconnected. The call of
+        # `verify_grad` also tests second derivatives.
         verify_grad(lambda v: T.grad((op(v, v, v)[0] ** 2).sum(), v), points[:1], rng=rng)
         self.assertEqual(op.connection_pattern(None), [[True, True], [True, False], [True, False]])
         self.assertRaises(theano.gradient.DisconnectedInputError, T.grad, op(x, y, z)[1], y)

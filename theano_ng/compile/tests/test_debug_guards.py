@@ -87,7 +87,7 @@ class TestGuarded(unittest.TestCase):
     def test_margins(self):
         """A margin has room for as many elements of the widest dtype as the array has elements.
 
-        If this is more than 1 MiB, a margin is only as large as the array.
+        If such a margin would be larger than 1 MiB, it is only as large as the array.
         """
         for guarded in (
             Guarded((100,), "int8"),

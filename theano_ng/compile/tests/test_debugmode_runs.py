@@ -1,4 +1,4 @@
-"""Tests of DebugMode's second run in dirtied memory, also inside of Ops, and of rewrites on NaN and infinity."""
+"""Tests of DebugMode: second runs of nodes, also in inner graphs, and the check of rewrites on NaN and infinity."""
 
 import threading
 import unittest
@@ -356,8 +356,8 @@ class TestRewritesAndNaN(unittest.TestCase):
     def test_rounding(self):
         """DebugMode accepts a rule that replaces a rounded value by a more exact value.
 
-        It refuses a rule that replaces the value by a different value. The example is the inverse of 1 - sigmoid(30),
-        which has only three exact digits.
+        DebugMode refuses a rule that changes the value by more than the rounding error. The example is the reciprocal
+        of 1 - sigmoid(30). Only three digits of this difference are exact.
         """
         x = self.x
         out = T.inv(1 - T.nnet.sigmoid(x))

@@ -76,7 +76,7 @@ class TestState(unittest.TestCase):
     def test_large_states(self):
         """If only one of two updates can fail, both states keep their values when a call fails.
 
-        They keep them although large states are not copied before a call.
+        The states keep their values although large states are not copied before a call.
         """
         a, b = theano.shared(np.zeros((200000, 2))), theano.shared(np.zeros((200000, 2)))
         i, x = T.lvector("i"), T.dscalar("x")
@@ -87,7 +87,7 @@ class TestState(unittest.TestCase):
             self.assertEqual((len(states), found.if_small, found.always), (2, [], []))
 
     def test_ops_of_users(self):
-        """A failed call restores a state that an Op of a user had overwritten in part when it failed."""
+        """A failed call restores a state that an Op of a user had overwritten in part when the Op failed."""
         a, x = theano.shared(np.zeros(3), name="a"), T.dscalar("x")
         self.check([x], [(a, Breaks()(a, x))], (1.0,), [(-1.0,)], ArithmeticError)
         b = theano.shared(np.zeros(3), name="b")
@@ -164,8 +164,8 @@ class TestReasons(unittest.TestCase):
     def test_generators_of_numpy(self):
         """A failed call restores the states of NumPy generators.
 
-        A state may contain the second of a pair of normal values. Generators of other kinds than the Mersenne Twister
-        are restored, too.
+        The call also restores a state that holds the second of a pair of normal values, and states of generators other
+        than the Mersenne Twister.
         """
         x, k = T.dvector("x"), T.lscalar("k")
         generators = [

@@ -59,7 +59,7 @@ class TestSecondProcess(unittest.TestCase):
     def check_damage(self, folder, first):
         """Check that functions whose cache entries are truncated, foreign or outdated are rewritten.
 
-        The process that rewrites them replaces the bad entries, so the next process finds valid entries.
+        The process that rewrites the functions replaces their bad entries, so the next process finds valid entries.
         """
         entries = sorted(glob.glob(os.path.join(folder, "*", "graphs", "*")))
         self.assertEqual(len(entries), len(first))

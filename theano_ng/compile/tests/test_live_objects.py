@@ -1,4 +1,4 @@
-"""Tests of C objects of functions: they are freed with the function, and nothing leaks in any case."""
+"""Tests of the C objects that functions own: when a function is deleted, all of its C objects are freed."""
 
 import contextlib
 import copy
@@ -29,9 +29,9 @@ class TestLiveObjects(unittest.TestCase):
         return theano.Mode(linker, "fast_run")
 
     def test_counts(self):
-        """The counters increase while a compiled function exists.
+        """The counters of C objects are larger while a compiled function exists than before.
 
-        Therefore the other tests would notice objects that are not freed.
+        Therefore the other tests notice C objects that are not freed.
         """
         with self.nothing_left() as before:
             x = T.dvector("x")

@@ -271,7 +271,10 @@ class TestGraphs(unittest.TestCase):
 
 
 class Grid:
-    """A value of a user's Type. It has a shape but is no array. The class attribute `notes` records the calls."""
+    """A value of a user's Type. It has a shape but is no array.
+
+    The class attribute `notes` lists the operations on values, and whether Python or C code has made them.
+    """
 
     notes = []
 
@@ -282,7 +285,7 @@ class Grid:
         self.notes.append(what)
 
     def copy(self):
-        """Return a copy to Python code. C code calls `twin` instead."""
+        """Return a copy. Only Python code calls this method. C code calls `twin`."""
         self.note("copy in Python")
         return self.twin()
 
@@ -520,7 +523,7 @@ class TestUserType(unittest.TestCase):
             results = f(grid, [1, 1, 1])
         self.assertEqual(sys.getrefcount(grid), count)
         del results
-        # A function that returns its input copies it by the same C code, in every mode that uses C.
+        # A function that returns its input copies the input by the registered C code, in every mode that uses C.
         for mode in ("FAST_RUN", "DebugMode"):
             del Grid.notes[:]
             self.assertIsNot(theano.function([self.x], self.x, mode=mode)(grid), grid)

@@ -131,7 +131,7 @@ class TestClone(unittest.TestCase):
             inputs = [v for v in graph.inputs([copied]) if not isinstance(v, theano.Constant)]
             self.assertEqual([v.name for v in inputs], ["x", "w"])
             self.assertEqual([inputs[0] is x, inputs[1] is w], [share, share])
-            # The copy of a shared variable shares its value, also after changes.
+            # The copy of a shared variable has the same value as the original, also after changes.
             f = theano.function(inputs[:1], copied)
             w.set_value(np.array([1.0, 3.0]))
             self.assertEqual(f([1.0, 2.0]), 7.0)
@@ -190,7 +190,7 @@ class TestClone(unittest.TestCase):
         product = T.dot(x, y)
         self.assertEqual(warned(lambda: theano.clone(product, {x: narrow}, strict=False)), [])
         self.assertEqual(warned(lambda: theano.clone(T.dot(wide, y), {wide: T.drow()}, strict=False)), [])
-        # Other ways to copy a graph refuse a replacement with another number of dimensions.
+        # Without ``strict=False``, functions that copy a graph refuse a replacement with another number of dimensions.
         for refused in (
             lambda: theano.clone(product, {x: wide}),
             lambda: theano.function([wide, y], product, givens={x: wide}),

@@ -192,7 +192,7 @@ class TestMemory(unittest.TestCase):
         self.assertEqual(sorted(rows), ["c", "c", "c", "i", "v"])
 
     def test_frugal_order(self):
-        # two long branches: finishing one before the other starts needs less memory
+        # two long branches: running one after the other needs less memory than alternating between them
         x = buffer("x")
         bigs = [shift(x, i) for i in (1, 2)]
         out = [shift(shift(big, 1), 1) for big in bigs]

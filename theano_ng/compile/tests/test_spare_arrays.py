@@ -17,7 +17,7 @@ class TestSpareArrays(unittest.TestCase):
     def graph(self, x):
         """Return several outputs of x.
 
-        Some of them share memory with intermediate values, as views or because they are computed in place.
+        Some outputs share memory with intermediate values, because they are views or are computed in place.
         """
         a = T.exp(x)
         b = T.cumsum(a)
@@ -52,7 +52,7 @@ class TestSpareArrays(unittest.TestCase):
     def test_arrays_serve_again(self):
         """A small intermediate array has the same address in successive calls, and a large array has not.
 
-        This shows that arrays are reused, so that the other tests can fail.
+        This shows that small arrays are reused, so the other tests would notice if a caller still held such an array.
         """
         places = []
 

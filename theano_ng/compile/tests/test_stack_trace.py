@@ -1,4 +1,4 @@
-"""Tests of creation traces: rules of the package keep them, a check reports other rules, and errors show them."""
+"""Tests of creation traces: rules of the package keep them, a check reports rules that do not, and errors show them."""
 
 import io
 import pickle

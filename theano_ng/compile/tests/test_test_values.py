@@ -81,7 +81,7 @@ class TestPolicies(Base):
                         self.assertFalse(hasattr(result.tag, "test_value"))
                     else:
                         np.testing.assert_array_equal(result.tag.test_value, value)
-        np.testing.assert_array_equal(v.tag.test_value, [0, 1, 2])  # an in-place Op overwrites a copy
+        np.testing.assert_array_equal(v.tag.test_value, [0, 1, 2])  # an in-place Op overwrites a copy of the test value
 
     def test_missing(self):
         x, y = T.dmatrices("xy")

@@ -21,7 +21,7 @@ def missing():
 
 
 class Browser:
-    """A headless Chromium with one window. A context manager.
+    """A headless Chromium with one window, used as a context manager.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class Browser:
     def _send(self, method, path, content=None):
         data = None if content is None else json.dumps(content).encode()
         request = urllib.request.Request(self.address + path, data, {"Content-Type": "application/json"}, method=method)
-        # Requests to the own machine use no proxy.
+        # The driver runs on this machine, so requests to it use no proxy.
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
             with opener.open(request, timeout=60) as answer:
@@ -146,7 +146,7 @@ class Browser:
         return base64.b64decode(self._do("screenshot", method="GET"))
 
     def count_pixels(self, png, colors):
-        """Return a list: for each color (red, green, blue), the number of pixels of a PNG with this color."""
+        """Return, for each color (red, green, blue), the number of pixels of a PNG that have this color."""
         script = """
             const [source, colors, done] = arguments;
             const image = new Image();

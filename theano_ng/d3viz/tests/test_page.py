@@ -54,7 +54,7 @@ class TestPage(unittest.TestCase):
         self.assertIn("6 ops", b.run("return document.getElementById('summary').textContent"))
         self.assertGreater(self.count(".edge.destroyed"), 0)
         self.assertGreater(self.count(".edge.viewed"), 0)
-        # limegreen input, yellowgreen shared variables, dodgerblue outputs, pink elementwise Ops, red arrows
+        # Count limegreen inputs, yellowgreen shared variables, dodgerblue outputs, pink elementwise Ops and red arrows.
         self.assertGreater(self.share((50, 205, 50), (154, 205, 50), (30, 144, 255), (255, 170, 187), (255, 0, 0)), 20)
         inside = b.run(
             "const r = document.getElementById('graph').getBoundingClientRect();"
@@ -163,7 +163,7 @@ class TestPage(unittest.TestCase):
         self.assertNotEqual(self.transform(), first)
         b.click("#fit")
         b.wait("return document.querySelector('#graph > g').getAttribute('transform') === arguments[0]", first)
-        # A node is dragged, and its lines move with it.
+        # If the mouse drags a node, the edges of the node move with it.
         x, y = b.place(".node.input")
         lines = "return [...document.querySelectorAll('.edge path.line')].map(p => p.getAttribute('d')).join()"
         before = b.run(lines)

@@ -136,10 +136,11 @@ class DynamicOrder:
             pending.difference_update([(u, v) for v in later])
 
     def _reorder(self, u, later, pending):
-        """Restore the order: either move the nodes that `later` reaches behind `u`, or move the nodes that reach `u`
-        forward.
+        """Restore the order of `u` and the nodes `later`, which must come after `u`.
 
-        Search in both directions. Use the direction whose search ends first.
+        Either move `later` and the nodes that depend on `later` to places behind `u`, or move `u` and the nodes on
+        which `u` depends to places in front of `later`. Search in both directions. Use the direction whose search ends
+        first.
         """
         places = self.places
         last, first = places[u], min([places[v] for v in later], key=_label)
@@ -340,7 +341,7 @@ class AliasClasses:
                     pending.append(v)
 
     def _part(self, out):
-        """Split a class after a view has been unlinked."""
+        """Split the class of `out` after `out` has been unlinked from the variable of which it was a view."""
         classes = self._class
         whole = classes[out]
         if whole.cyclic:
@@ -367,9 +368,9 @@ class AliasClasses:
                 del classes[left.root]
 
     def _smaller_part(self, one, other):
-        """Return the members and the root of the smaller of two trees of views.
+        """Return the members and the root of the smaller one of two trees of views, whose roots are `one` and `other`.
 
-        The two trees are traversed in turn, one member at a time.
+        The traversals of the two trees alternate after each member, so the cost depends on the smaller tree only.
         """
         first, second = self._walk(one), self._walk(other)
         found_first, found_second = [], []
@@ -424,7 +425,7 @@ class AliasClasses:
     # ------------------------------------------------------------ destroyers
 
     def add_destroyer(self, r, app, i):
-        """Record that an output of a node overwrites `r`, its input i."""
+        """Record that an output of a node overwrites `r`, which is input i of the node."""
         uses = self.destroyed.setdefault(r, {})
         use = (app, i)
         uses[use] = uses.get(use, 0) + 1
@@ -434,7 +435,7 @@ class AliasClasses:
         found.destroyers[use] = None
 
     def remove_destroyer(self, r, app, i):
-        """Record that a node no longer overwrites `r`, which was its input i."""
+        """Record that a node no longer overwrites `r`, which was input i of the node."""
         uses = self.destroyed[r]
         use = (app, i)
         del uses[use]
@@ -491,7 +492,7 @@ class Constraints:
 def depth_first_order(inputs, outputs):
     """Return the nodes that compute `outputs`, operands first. The operands of a node are visited from last to first.
 
-    Printed graphs in the documentation number their nodes in this order. The sort needs only one pass over the graph.
+    Printed graphs in the documentation number their nodes in this order. The function traverses the graph only once.
     """
     order, done = [], set()
     stack = [o.owner for o in reversed(outputs) if o.owner is not None and o not in inputs]

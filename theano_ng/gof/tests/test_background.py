@@ -1,4 +1,4 @@
-"""Tests of kernels that are compiled in the background: the change-over, and processes that exit, fork or die."""
+"""Tests of kernels that are compiled in the background: switches to finished kernels; exits, forks and failures."""
 
 import os
 import subprocess
@@ -46,7 +46,7 @@ class TestBackground(unittest.TestCase):
         folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
-        # Kernels that no earlier test has compiled.
+        # Kernels contain this random number, so no earlier test has compiled them.
         self.number = int.from_bytes(os.urandom(4), "little")
 
     def run_program(self, text, flags="tiered=auto", wait=True):
@@ -83,7 +83,7 @@ print(pending, interpreted(f), len(units()))
         self.assertEqual(out, ["1", "0", "1"])
 
     def test_off(self):
-        """With tiered=off, `function` returns when the kernel has been compiled."""
+        """With tiered=off, `function` compiles the kernel before it returns."""
         out = self.run_program("f = function(3); print(interpreted(f), len(units()))", "tiered=off")
         self.assertEqual(out, ["0", "1"])
 
@@ -299,7 +299,7 @@ print(len(units()), interpreted(f), len(left))
 @unittest.skipUnless(config.cxx and hasattr(os, "posix_spawn"), "there is no compiler that could run in the background")
 class TestFailure(unittest.TestCase):
     def test_flags_are_those_of_the_request(self):
-        """A kernel is compiled with the flags at the time of its request, which are part of its key.
+        """A kernel is compiled with the flags that were set when it was requested. Its cache key contains these flags.
 
         The flags may change, and the compiler may be unset, before the compilation starts.
         """
@@ -319,9 +319,9 @@ class TestFailure(unittest.TestCase):
             self.assertNotEqual(cache.address(cache.key(kernel)), 0)
 
     def test_compiler_error(self):
-        """A kernel that does not compile causes one warning, which contains the path of the listing.
+        """A kernel that does not compile causes one warning, and its function stays interpreted.
 
-        The function stays interpreted.
+        The warning contains the path of a file with the source code and the compiler's messages.
         """
         x = T.dvector("x")
         number = int.from_bytes(os.urandom(4), "little")
@@ -341,9 +341,9 @@ class TestFailure(unittest.TestCase):
 
 
 class TestMemoryRunsOut(unittest.TestCase):
-    """Tests of compile jobs, and of the thread that watches them, when one of their steps runs out of memory.
+    """Tests of compile jobs, and of the thread that watches the jobs, if a step of either runs out of memory.
 
-    The steps that follow must work as usual.
+    The steps that follow the failed step must work as usual.
     """
 
     def setUp(self):

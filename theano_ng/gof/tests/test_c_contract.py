@@ -1,4 +1,4 @@
-"""Tests of the C contract of Ops and types: the order of calls of their methods, and the module's source code."""
+"""Tests of the C contract of Ops and types: the order in which methods are called, and the source code of modules."""
 
 import contextlib
 import functools
@@ -63,7 +63,7 @@ class TestModuleText(unittest.TestCase):
             numbers = [number for number, _ in found[key]]
             self.assertEqual(numbers, list(range(1, len(numbers) + 1)), key)
             for (_, line), original in zip(found[key], text.rstrip().split("\n")):
-                # Skip lines with names of variables, because the linker chooses other names.
+                # Skip lines that contain names of variables: the linker chooses names other than V1, V2 and V5.
                 if not any(word in original for word in ("FAIL", "V1", "V2", "V5")):
                     self.assertEqual(line, original.strip(), key)
             self.assertEqual(len(numbers), len(text.rstrip().split("\n")), key)
@@ -150,7 +150,7 @@ owned = Owned()
 
 
 class Add(Op):
-    """An Op that fails if the sum is `stop`, and reports the number of allocations and which initializations ran."""
+    """An Op that adds two ints and fails if the sum is `stop`. Its C function `state` returns three counters."""
 
     __props__ = ("stop",)
 
@@ -202,9 +202,10 @@ class Add(Op):
 
 
 def state():
-    """Return the counters of the module whose thunk was created last.
+    """Return the three counters of the module whose thunk was created last.
 
-    They are the number of owned allocations, runs + 100 * cleanups, and the order of the initializations.
+    They are the number of existing allocations, the number of runs + 100 * the number of cleanups, and a number whose
+    digits are the initializations in the order in which they ran.
     """
     import ctypes
 
@@ -248,7 +249,7 @@ class TestLifetimes(unittest.TestCase):
         def run(*values):
             for container, value in zip(inputs, values):
                 container.storage[0] = value
-            thunk()  # noqa: F821, deleted at the end
+            thunk()  # noqa: F821, the test deletes `thunk` at its end
             return out.storage[0]
 
         self.assertEqual(state(), (0, 0, 1233))  # initialized in this order: the type (1), the Op (2), both nodes (3)
@@ -270,7 +271,7 @@ class TestLifetimes(unittest.TestCase):
                 self.assertEqual((state()[0], state()[1] - before), (kept, ran))
         self.assertEqual(run(10**6, 2, 3), 10**6 + 5)
         gc.collect()
-        # 120 calls have failed, and a leak would add one reference for each. Other code keeps a few references, too.
+        # 120 calls have failed. A leak would add a reference to None in each call; other code adds only a few.
         self.assertLess(sys.getrefcount(None) - nones, 100)
         del thunk
         gc.collect()
@@ -343,7 +344,7 @@ class TestWhatIsAsked(unittest.TestCase):
         op = Asked("+")
         op.c_compile_args = functools.partial(
             lambda first, compiler: [first, compiler.__name__], "-DFIRST"
-        )  # an attribute instead of a method
+        )  # `c_compile_args` is an attribute of the instance instead of a method
         x = double("x")
         linker = linked([x], [op(x, x)])
         self.assertEqual(
@@ -614,7 +615,7 @@ class TestCompilation(unittest.TestCase):
             self.assertFalse(os.path.exists(os.path.dirname(caught.exception.path)))
 
     def test_versions(self):
-        """Two processes, one after the other, find modules in the cache by their version and code."""
+        """Processes reuse modules, also those of earlier processes, if the Op version and the C code are equal."""
         program = """
 from theano_ng.gof.tests.test_c_contract import *
 class Versioned(Binary):

@@ -1,4 +1,4 @@
-"""Tests of the C linker with its own types and Ops: the documented contract, errors, cleanup, cache keys."""
+"""Tests of the C linker with minimal types and Ops: the documented contract, errors, cleanup, cache keys."""
 
 import gc
 import os
@@ -19,7 +19,7 @@ from theano_ng.gof.utils import MethodNotDefined
 
 
 class Double(Type):
-    """A type with only the methods that the documentation requires: a Python float, `double` in C."""
+    """A type of Python floats, `double` in C. It has only the methods that the documentation requires."""
 
     def filter(self, x, strict=False, allow_downcast=None):
         if isinstance(x, float) or not strict:
@@ -35,7 +35,7 @@ class Double(Type):
     def __str__(self):
         return "double"
 
-    def c_declare(self, name, sub):  # without the argument check_input, as in the documentation
+    def c_declare(self, name, sub):  # has no parameter check_input, as in the documentation
         return "double %s;" % name
 
     def c_init(self, name, sub):
@@ -91,7 +91,7 @@ class Binary(Op):
 
 
 class Checked(Op):
-    """An Op that fails on negative input and logs its calls in a list that its params hold."""
+    """An Op that fails on negative input. Its C code notes each initialization, run and cleanup in a list."""
 
     __props__ = ()
     params_type = Generic()
@@ -302,7 +302,7 @@ class TestCLinker(unittest.TestCase):
         self.assertLess(len(text.split("\n")), 20)
         for part in ("Compilation failed (return status=1)", "Apply node that the code belongs to: Bad"):
             self.assertIn(part, text)
-        # The Op, the line of C code and the compiler's message come last.
+        # The last lines of the error message are the position and text of the C line, and the compiler's message.
         *_, line, message = text.split("\n")
         self.assertRegex(line, r"^mod.cpp:\d+ is line 1 of the result of Bad.c_code: this is not C;$")
         self.assertRegex(message, "^error: expected")

@@ -68,7 +68,7 @@ class VectorTimesVector(COp):
 
 
 class MulBy(Op):
-    """The documentation's MulOp: its params are a Python float, read through the Python C API."""
+    """The documentation's MulOp. Its params are a Python float, which the C code reads through the Python C API."""
 
     __props__ = ("mul",)
     params_type = Generic()
@@ -171,7 +171,7 @@ class TestDocumentedOps(unittest.TestCase):
         for _ in range(50):
             result = f(a, b)
         self.assertEqual((sys.getrefcount(a), sys.getrefcount(b)), counts)
-        self.assertEqual(sys.getrefcount(result), 3)  # references: the variable, the argument, the output storage
+        self.assertEqual(sys.getrefcount(result), 3)  # from `result`, the argument of getrefcount, the output storage
 
 
 if __name__ == "__main__":

@@ -55,7 +55,7 @@ check(made)
 class TestLoops(unittest.TestCase):
     """Tests of loops with equal programs and different kernels.
 
-    The lengths of rows and the taps change the kernel of a loop, but not its program.
+    The kernel of a loop depends on the lengths of rows and on the taps. The program of the loop does not.
     """
 
     def run_cases(self, cases):
@@ -78,7 +78,7 @@ class TestLoops(unittest.TestCase):
         self.run_cases([((), [-1]), ((), [-2])])
 
 
-# A kernel; and for each field, a value that differs from the value in this kernel.
+# `_OTHERS` contains, for each field of a kernel, a value that differs from the value in `_KERNEL`.
 _KERNEL = Kernel("void KERNEL(void) { }", "KERNEL", "c", (), "", (), ())
 _OTHERS = dict(
     source="void KERNEL(void) { (void)0; }",
@@ -158,7 +158,7 @@ class TestPrograms(unittest.TestCase):
         self.differ(moving, dict(until=2), [name for name in usual._fields if name != "until"])
 
     def test_parts_of_programs(self):
-        """Operands, steps and literals differ if one of their fields differs."""
+        """Two operands, steps, literals, folds or guards are unequal if they differ in one field."""
         for usual, other in (
             (Operand("float64"), Operand("float32", Access.HOISTED, True)),
             (Step(add, (0, 1), ("float64",)), Step(mul, (0, 0), ("float32",))),

@@ -54,7 +54,7 @@ def apply_kernel(address, x):
 
 
 def truncate(path):
-    """Replace a file by a new file with the first half of its content. The old file, which is mapped, stays whole."""
+    """Replace a file by a new file with the first half of the content. A mapping of the old file stays unchanged."""
     with open(path, "rb") as file:
         content = file.read()
     os.unlink(path)
@@ -260,7 +260,8 @@ void KERNEL(int64_t n, char **ptr, const int64_t *stride)
             self.assertEqual((toolchain.dropped, self.compiled), (("-fno-such-flag-at-all",), 2))
             other = compilers.Toolchain(toolchain.cxx, os.stat(toolchain.cxx))
             with mock.patch.object(kernelcache, "require_toolchain", lambda: other):
-                self.check(KernelCache(self.directory), 3)  # the next process finds the dropped flag in the cache
+                # `other` stands for the next process. It reads from the cache that the flag was dropped.
+                self.check(KernelCache(self.directory), 3)
             self.assertEqual(self.compiled, 3)
 
     def test_no_compiler(self):

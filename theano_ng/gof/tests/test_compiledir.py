@@ -1,4 +1,4 @@
-"""Tests of the cleanup of compile directories, and of their lock."""
+"""Tests of compile directories: their cleanup, and the lock of a directory."""
 
 import contextlib
 import io

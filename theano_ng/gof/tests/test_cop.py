@@ -262,8 +262,8 @@ class TestCompiled(Files):
         np.testing.assert_array_equal(f(values, 2), [30, 1, 4, 10, 428, 0, 0, 17])
         with self.assertRaisesRegex(ValueError, "nothing there"):
             f(values[:0], 2)
-        # The 2 shows that the failed call also ran the section code_cleanup. The struct keeps `total` between calls, so
-        # 30 has become 60.
+        # The 2 in the result shows that the failed call also ran the section code_cleanup. The thunk's struct keeps
+        # `total` between calls, so the first number has grown from 30 to 60.
         np.testing.assert_array_equal(f(values, 2), [60, 1, 4, 10, 428, 0, 2, 17])
         with self.assertRaisesRegex(ValueError, "refused by the params"):
             theano.function([x, y], FromFiles(path, factor=10, refuse=1)(x, y))
@@ -272,7 +272,7 @@ class TestCompiled(Files):
         del f
         f = theano.function([x, y], FromFiles(path, factor=1)(x, y))
         np.testing.assert_array_equal(f(values, 2), [3, 1, 4, 10, 428, 2, 0, 17])
-        # Several nodes in a module: the macros of one node are undefined for the other.
+        # If a module contains several nodes, the macros of a node are undefined in the code of the other nodes.
         both = FunctionGraph([x, y], [op(x, y), op(x[::-1], y)])
         linker = cc.CLinker().accept(both)
         values = linker.make_function()(values, np.asarray(2, "int16"))

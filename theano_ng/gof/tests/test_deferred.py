@@ -1,6 +1,6 @@
-"""Tests of deferred calls: each one runs once, in order, soon, and at process exit at the latest.
+"""Tests of deferred calls: each call runs once, soon, and at the latest when the process exits.
 
-After a fork, only one of the two processes runs the calls.
+The calls run in the order in which they were queued. After a fork, only one of the two processes runs them.
 """
 
 import subprocess

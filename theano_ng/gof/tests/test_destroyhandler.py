@@ -1,4 +1,4 @@
-"""Tests of the destroy handler, its order and its alias classes, compiled and in Python, against simple algorithms."""
+"""Compare the destroy handler, its order and its alias classes, compiled and in Python, with simple algorithms."""
 
 import random
 import unittest
@@ -57,7 +57,7 @@ class TestTwins(unittest.TestCase):
     def test_alias_classes(self):
         """After views are added, moved and removed, the alias classes are correct.
 
-        They are compared with the classes that a search along all links finds.
+        The test compares the classes with those that a search along all links finds.
         """
         for module in (python_versions, _destroyhandler):
             rng = random.Random(11)
@@ -101,9 +101,9 @@ class TestTwins(unittest.TestCase):
             self.assertNotIn(a.root(r), links)
 
     def test_order(self):
-        """The order agrees with all edges that were added, in any sequence.
+        """DynamicOrder agrees with all edges that were added, whatever the sequence in which they were added.
 
-        Edges that close a cycle are refused. Labels are renumbered when a gap between labels is full.
+        DynamicOrder refuses edges that close a cycle, and renumbers labels when a gap between labels is full.
         """
         for module in (python_versions, _destroyhandler):
             rng = random.Random(7)
@@ -128,7 +128,7 @@ class TestTwins(unittest.TestCase):
                     place = {n: k for k, n in enumerate(order)}
                     self.assertTrue(all(place[a] < place[b] for a in after for b in after[a]))
                 self.assertEqual(len(order), 25)
-            # If a node must move behind a long chain, or a long chain behind a node, the chain is not searched.
+            # If a new edge requires that a node moves to the other end of a long chain, the chain is not searched.
             for last_of_chain in (False, True):
                 searched = []
                 after = {n: [n + 1] if n < 999 else [] for n in range(1000)}
@@ -146,7 +146,7 @@ class TestTwins(unittest.TestCase):
                 order.add_edges([(u, v)])
                 self.assertLess(len(searched), 10)
                 self.assertEqual(list(order), [*range(1000), "one"] if last_of_chain else ["one", *range(1000)])
-            # All nodes are inserted at one position, so that labels are respaced.
+            # All nodes are inserted at one position, so that the gap there becomes full and labels must be renumbered.
             order = module.DynamicOrder(lambda n: (), lambda n: (0,) if n else ())
             for n in range(300):
                 order.place(n)
@@ -183,7 +183,7 @@ class TestHandler(unittest.TestCase):
         self.assertGreater(min(accepted, len(histories[0]) - accepted), 50)
 
     def random_replacements(self, handler, patience):
-        """Return pairs (whether the replacement was valid, order of the nodes) of random replacements.
+        """Make random replacements. Return a pair for each: whether it was valid, and the order of nodes after it.
 
         With a negative `patience`, the handler keeps no refused nodes for its next check.
         """
@@ -240,8 +240,8 @@ class TestHandler(unittest.TestCase):
     def test_order_of_readers(self):
         for handler in HANDLERS:
             x, y = var("x"), var("y")
-            # log(x) must run before add_inplace overwrites x, although it comes later in the outputs (documented
-            # example).
+            # log(x) must run before add_inplace overwrites x, although log(x) is the last output (an example of the
+            # documentation).
             r2 = MyOp("add_inplace", {0: [0]})(x, y)
             before, after = MyOp("log")(x), MyOp("log")(r2)
             fg = handled(handler, [x, y], [after, before])
@@ -295,7 +295,7 @@ class TestHandler(unittest.TestCase):
     def test_self_view(self):
         """A graph in which a variable becomes a view of itself is inconsistent, like a graph with a cycle.
 
-        The check terminates.
+        The consistency check of such a graph terminates.
         """
         for handler in HANDLERS:
             x = var("x")
@@ -348,9 +348,9 @@ class TestHandler(unittest.TestCase):
             handler.on_prune(fg, e.owner, "gone")
 
     def test_cost_of_wide_and_long_classes(self):
-        """A replacement checks only the nodes that it affects.
+        """After a replacement, the handler checks only the nodes that the replacement affects.
 
-        The graphs are 5000 views of a variable, and a chain of 3000 views.
+        One graph has 5000 views of a variable, the other graph has a chain of 3000 views.
         """
         for handler in HANDLERS:
             x = var("x")

@@ -1,4 +1,4 @@
-"""Tests of the rewriting engine: which nodes are visited again, counts and messages, and refused changes."""
+"""Tests of the rewriting engine: repeated visits of nodes, counts in profiles, messages, and refused changes."""
 
 import contextlib
 import io
@@ -216,9 +216,9 @@ class TestWalks(Base):
             self.assertEqual(str(e), "[add(%s, y)]" % after)
 
     def test_group_counts_nodes(self):
-        """A group with a profile counts the new nodes of each rule.
+        """A LocalOptGroup with a profile counts the nodes that compute the replacements which a rule returns.
 
-        Inputs of the node, and the node itself, are not new.
+        The node to which the rule is applied, and ancestors of the counted nodes, do not count.
         """
         x = self.x
 
@@ -355,7 +355,8 @@ class TestPatterns(Base):
     def test_skipping_further_in(self):
         """After PatternSub has skipped an identity, it matches the variables below the identity by the usual rules.
 
-        It may skip further identities, and refuses inner nodes with other clients unless they are allowed explicitly.
+        It may skip more identities. If an inner node has clients outside the pattern, PatternSub refuses it, unless
+        `allow_multiple_clients` is set.
         """
 
         def skip(v):

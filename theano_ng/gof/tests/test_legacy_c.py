@@ -20,7 +20,7 @@ IN_C = theano.Mode("c|py", None)
 
 
 class CopyThen(gof.Op):
-    """An Op that copies its input and runs C code on it: x and z are the arrays, xd and zd their elements."""
+    """An Op that copies its input x to its output z, then runs C code on these arrays and their data xd and zd."""
 
     __props__ = ("code", "headers")
 
@@ -167,7 +167,7 @@ class TestNumPy1(unittest.TestCase):
 
 
 class WithParams(gof.COp):
-    """``scale * (x + table[choice])`` with params of two scalar types, a tensor and an enum."""
+    """An Op that computes ``scale * (x + table[choice])``. Its params are two scalars, a tensor and an enum."""
 
     __props__ = ("scale", "table", "choice", "half")
     params_type = ParamsType(
@@ -233,7 +233,7 @@ class TestParams(unittest.TestCase):
 
 
 class Counter(gof.Op):
-    """An Op that adds the number of runs of its thunk.
+    """An Op that adds the number of runs of its thunk to the input.
 
     `c_support_code_struct` declares a pointer to the count. The other struct methods allocate and free the count.
     """

@@ -187,7 +187,7 @@ class TestThunks(unittest.TestCase):
             yield f
 
     def test_plain_callables(self):
-        """A thunk may be a function, a bound method, an object with slots or a partial.
+        """A thunk may be a function, a bound method, an object with slots or a `functools.partial`.
 
         The method `make_thunk` may lack the parameter `impl`.
         """
@@ -396,7 +396,7 @@ class TestOpWiseAndDual(unittest.TestCase):
             self.assertEqual("Apply node that caused the error: div(x, y)" in str(error.exception), nice)
 
     def test_profiler(self):
-        """The function that the argument `profiler` of make_all returns replaces the compiled function."""
+        """The argument `profiler` of make_all gets the compiled function. make_all returns the result of `profiler`."""
         x = number("x")
         given = []
 

@@ -124,7 +124,7 @@ class TestParams(unittest.TestCase):
         self.assertEqual(self.echoed(NativeCode("native_echo:echo", **params)), (-2, (1, 2), 3, 4, [(5, 6), (7, 8)]))
         params.update(points=[], first=True, pair=np.array([2**62, -(2**63)]))
         self.assertEqual(self.echoed(NativeCode("native_echo:echo", **params)), (1, (2**62, -(2**63)), 3, 4, []))
-        # Bytes fill the words from the start.
+        # A bytes object is copied to the start of the parameter's words; the rest of the words is 0.
         params.update(pair=np.int64(9).tobytes() + np.int32(1).tobytes())
         first, second = np.frombuffer(params["pair"] + bytes(4), "int64")
         self.assertEqual(self.echoed(NativeCode("native_echo:echo", **params))[1], (first, second))

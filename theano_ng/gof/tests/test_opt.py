@@ -210,7 +210,7 @@ class TestDocumented(Base):
             self.assertEqual(str(e), after)
 
     def test_numbers_of_any_data(self):
-        """Without the tensor layer, a number in a pattern matches a constant with one equal element."""
+        """Without the tensor layer, a number in a pattern matches a constant whose only element equals the number."""
         number = floats.number
         double = floats.Compute("double", lambda a, b: a * b)
         x = number("x")
@@ -264,7 +264,7 @@ class TestMerge(Base):
         self.assertEqual(str(e), "[mul(*1 -> exp(x), add(*1, y))]")
 
     def test_many_clients(self):
-        # One variable with thousands of clients must not make merging quadratic.
+        # If a variable has thousands of clients, the time of merging must not grow quadratically.
         times = []
         for n in (1000, 4000):
             tries = []
@@ -292,7 +292,7 @@ class TestMerge(Base):
         out = mul(add(self.x, a), b)
         pre_constant_merge([out])
         self.assertIs(out.owner.inputs[1], out.owner.inputs[0].owner.inputs[1])
-        # Variables of a FunctionGraph, and the variables from which they are computed, are not changed.
+        # `pre_constant_merge` changes neither the variables of a FunctionGraph nor their ancestors.
         a, b = constant(2.5), constant(2.5)
         e = gof.FunctionGraph([self.x], [add(self.x, a)], clone=False)
         (known,) = e.outputs
@@ -791,7 +791,7 @@ class TestEquilibrium(Base):
             opt = EquilibriumOptimizer(rules, tracks_on_change_inputs=again)
             self.assertEqual(len(opt.optimize(e)[1]), passes)
             self.assertEqual(str(e), "[x]")
-            # A global optimizer changes the inputs, not a local rule of the EquilibriumOptimizer.
+            # The rule is also applied if a global optimizer has changed the input of the node.
             e = graph_of(neg(exp(self.x)))
             opt = EquilibriumOptimizer([in2out(rules[0]), rules[1]], tracks_on_change_inputs=again)
             opt.optimize(e)
@@ -918,8 +918,8 @@ class TestEquilibrium(Base):
     def test_deep_and_linear(self):
         import time
 
-        # This rule moves one level at each step. A node of the chain is revisited as often as it changes, not at every
-        # step.
+        # This rule moves `neg` one level towards the input at each step. A node of the chain is revisited as often as
+        # it changes, not at every step.
         lift = PatternSub((neg, (exp, "x")), (exp, (neg, "x")))
         times = []
         for n in (1000, 4000):
@@ -1066,7 +1066,7 @@ class TestStackTraces(Base):
             new.tag.trace = []
             e.replace(e.outputs[0], new, reason="test_feature")
             self.assertIn("test_feature", e.outputs[0].tag.trace[0][0][2])
-            # The feature is attached once, next to other features, and is not attached if the check is off.
+            # CheckStrackTraceFeature is attached once, also next to another feature, but not if the check is off.
             e = graph_of(exp(self.x))
             e.attach_feature(ChangeTracker())
             for policy, attached in (("off", 0), ("log", 1), ("log", 1)):

@@ -92,9 +92,9 @@ class TestDB(unittest.TestCase):
         self.assertTrue("a" in self.db and "x" not in self.db)
 
     def test_switching_on(self):
-        """`decided_by` contains the tags that a program switches on, because they affect rewriting.
+        """The result of `decided_by` contains the arguments of `switch_on`, because they affect rewriting.
 
-        The keys of the graph cache contain this list.
+        The keys of the graph cache contain the result of `decided_by`.
         """
         with unittest.mock.patch.object(optdb, "_decided_by", []):
             self.db.switch_on("b", "x")
@@ -146,7 +146,7 @@ class TestSequence(unittest.TestCase):
         self.assertEqual(self.names(Query(["fast"], subquery={"inner": None})), ["early", "same_a", "same_b", "late"])
 
     def test_inner_sequence(self):
-        """A sequence in a sequence has the name under which it is registered."""
+        """A SequenceDB that is registered in another SequenceDB gets the name of this registration."""
         steps = SequenceDB()
         steps.register("first", Global(), 0, "fast")
         self.db.register("steps", steps, 4, "fast")
@@ -158,7 +158,7 @@ class TestSequence(unittest.TestCase):
             self.assertRegex(out.getvalue(), r"SeqOptimizer\s+steps")
 
     def test_names_of_results(self):
-        """The optimizer of a query has the name of the database, or the name of the query."""
+        """The optimizer that `query` returns has the name of the query, or else the name of the database."""
         self.db.name = "sequence"
         self.assertEqual(self.db.query("+fast").name, "sequence")
         self.assertEqual(self.db.query("+fast", "-slow").name, "sequence")
@@ -167,7 +167,7 @@ class TestSequence(unittest.TestCase):
         self.assertEqual(self.db.query(named).name, "mine")
 
     def test_selects(self):
-        """`selects` finds the names that are in the result of the query, and builds no optimizer."""
+        """`selects` decides whether a query would select a name, without building the optimizer."""
         inner = {"inner": Query(["slow"])}
         for query in (
             Query(["fast"]),

@@ -22,7 +22,7 @@ MODES = ["FAST_COMPILE", "FAST_RUN", "DebugMode"]
 
 
 class Quadratic(Op):
-    """``a * x**2 + b * x + c`` with a matrix, a scalar and a Python object as params."""
+    """An Op that computes ``a * x**2 + b * x + c``. Its params are a matrix, a scalar and a Python object."""
 
     __props__ = ("a", "b", "c")
     params_type = ParamsType(a=TensorType("float64", (False, False)), b=Scalar("float64"), c=generic)
@@ -69,7 +69,7 @@ class Quadratic(Op):
         """ % dict(sub, name=name, p=sub["params"], x=inputs[0], z=outputs[0])
 
     def c_code_cleanup(self, node, name, inputs, outputs, sub):
-        # The params are available here, too. If b is negative, the code changes the output to show that it has run.
+        # This code can read the params, too. If b is negative, it changes the output to show that it has run.
         return "if (%(p)s->b < 0 && %(z)s != NULL) *(double*)PyArray_DATA(%(z)s) = -1;" % dict(
             p=sub["params"], z=outputs[0]
         )
@@ -79,7 +79,7 @@ class Quadratic(Op):
 
 
 class Calculator(Op):
-    """An Op with all other kinds of fields: enums defined in Python or in C, a small integer, a C pointer."""
+    """An Op with the fields that Quadratic lacks: enums defined in Python or in C, a small integer, a C pointer."""
 
     __props__ = ("operation", "limit", "times")
     params_type = ParamsType(

@@ -120,7 +120,7 @@ class TestGrowth(unittest.TestCase):
 
 
 class TestPicklers(unittest.TestCase):
-    """Tests of picklers that are used in turns: a pickler writes each object that only others have written."""
+    """Tests of several picklers that are used alternately. Each pickler must write all objects into its own stream."""
 
     def test_in_turns(self):
         variables = chain(DEEP)

@@ -1,4 +1,4 @@
-"""Tests of programs: their text, and that a machine can be built from a program alone."""
+"""Tests of programs: their text, and machines that are built from nothing but a program."""
 
 import unittest
 

@@ -98,7 +98,7 @@ def by_package(function, *arguments):
 
 
 class TestRegistration(unittest.TestCase):
-    """Rules that a user registers or changes make functions uncacheable; the package's own registrations do not."""
+    """Tests that rules which a user registers or changes make functions uncacheable, and the package's rules do not."""
 
     def setUp(self):
         patch = unittest.mock.patch.object(optdb, "_foreign", False)
@@ -130,7 +130,7 @@ class TestRegistration(unittest.TestCase):
         self.assertForeign(database.remove_tags, "ours", "tag")
 
     def test_decorators(self):
-        """The module that uses a decorator owns the rule, not the module of the decorator."""
+        """A rule belongs to the module that uses the decorator, not to the module that defines the decorator."""
         # The rules go into a separate database, so that no other test sees them.
         phases = optdb.SequenceDB()
         by_package(phases.register, "specialize", optdb.EquilibriumDB(), 2)
@@ -142,7 +142,7 @@ class TestRegistration(unittest.TestCase):
                     self.assertForeign(decorator, _rule("theirs_%d" % id(decorator)))
 
     def test_the_cache_of_graphs(self):
-        """A rule of the package keeps the cache of graphs on, and the rule of a user switches it off."""
+        """Registering a rule of the package keeps the graph cache on; registering a user's rule switches it off."""
 
         def check():
             graph_cache._checked_environment(Mode(), [graph_cache.PreserveVariableAttributes])

@@ -151,7 +151,7 @@ class TestBuild(InDirectory):
     def test_in_place(self):
         """`build_ext --inplace` installs extension modules by renaming."""
         try:
-            import Cython  # noqa: F401, tests whether it is there
+            import Cython  # noqa: F401, checks that Cython is installed
             import setuptools
         except ImportError as missing:
             self.skipTest("%s is not installed: nothing can be built" % missing.name)

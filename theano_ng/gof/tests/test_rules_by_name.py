@@ -36,7 +36,7 @@ class TestNames(unittest.TestCase):
         return {rule.name for rule in self.db.query("+" + tag).get_local_optimizers()}
 
     def test_tags_are_no_names(self):
-        # A tag of one rule, a tag of two rules, and an unknown word.
+        # The functions take names of rules. They refuse a tag of one rule, a tag of two rules, and an unknown word.
         for word in ("alone", "both", "three"):
             for change in (self.db.add_tags, self.db.remove_tags):
                 with self.assertRaisesRegex(KeyError, word):

@@ -132,7 +132,7 @@ class TestPureType(unittest.TestCase):
         self.assertNotEqual(Even(), even)
         self.assertEqual((text, hash(text)), (TextType(), hash(TextType())))
         self.assertNotEqual(text, TextType(7))
-        # Without any methods, each call that needs one raises MethodNotDefined.
+        # A Type that defines no methods raises MethodNotDefined if a call needs one of the missing methods.
         for ask in (
             lambda: Type().filter(3),
             lambda: Type().is_valid_value(3),
@@ -546,7 +546,7 @@ class TestCData(unittest.TestCase):
         self.assertIs(copy.deepcopy(c).data, value)
         with self.assertRaisesRegex(TypeError, "cannot pickle .* of type CDataType{double .}: it holds a C pointer"):
             pickle.dumps(c)
-        pickle.dumps(plain)  # the compiled function is not pickled
+        pickle.dumps(plain)  # `make_value` has compiled a function, which is not pickled
 
 
 def free(pointer):

@@ -366,8 +366,8 @@ class TestReallocation(unittest.TestCase):
         pairs = vm.calculate_reallocate_info(
             order, fgraph, storage_map, {v: [v.owner is None] for v in r}, dependencies
         )
-        # The third value reuses the memory of the first value, which is no longer needed. The last value is the output,
-        # so it keeps its own storage.
+        # The third result of `inc` reuses the memory of the first result, which is no longer needed. The last result is
+        # the output of the graph, so it keeps its own storage.
         self.assertEqual(pairs, {r[3]: [r[1], r[3]]})
 
 

@@ -158,7 +158,7 @@ def planted_race():
 
 
 def planted_read():
-    """Run a kernel that reads far behind the memory of its array, which is a block of the pool."""
+    """Run a kernel that reads far behind the end of its array. The array is a block of the memory pool."""
     _planted("    x[LID_0] = x[LID_0 + (1 << 26)];")
 
 

@@ -230,7 +230,7 @@ class TestReshape(WithDevice):
 
 class TestReuse(WithDevice):
     def test_inputs_of_earlier_calls_stay(self):
-        """A call does not overwrite an input that an earlier call has returned without a copy."""
+        """If a call returns one of its inputs without a copy, later calls do not overwrite this array."""
         x, y = gpu_variable("float32", 2, self.context), gpu_variable("float32", 2, self.context)
         mode = theano.Mode(theano.gof.vm.VM_Linker(allow_gc=False), "fast_run")
         f = compiled([x, y], [gpu_contiguous(x), GpuJoin(view=0)(0, x, y), GpuReshape(1)(x, [-1])], mode=mode)

@@ -11,7 +11,8 @@ from theano_ng.gpuarray.kernels import samples
 from theano_ng.gpuarray.pygpu import gpuarray
 from theano_ng.gpuarray.tests.cluda_kernels import CLUDA
 
-# Turing is the oldest architecture that all compilers support. The code for Hopper and Blackwell differs most from it.
+# Turing (sm_75) is the oldest architecture that all compilers support. The code for Hopper (sm_90) and Blackwell
+# (sm_100) differs most from the code for Turing.
 ARCHITECTURES = ("sm_75", "sm_90", "sm_100")
 
 DTYPES = "bool int8 uint16 int64 float16 float32 float64 complex64 complex128".split()

@@ -213,7 +213,7 @@ class TestGraphs(unittest.TestCase):
 
     def test_fusion_reads_constants_of_the_device(self):
         # If two loops read a product, fusion copies the product into both loops, unless one of its factors is the
-        # constant 1 or -1. To find this out, fusion must read constants that are on the device.
+        # constant 1 or -1. Therefore fusion must read the values of constants that are on the device.
         x, y = T.matrices("x", "y")
         product = x * y
         factors = np.array([[2.0, 3.0]], x.dtype)

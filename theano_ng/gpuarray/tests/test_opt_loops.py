@@ -137,7 +137,10 @@ class TestLoops(unittest.TestCase):
         self.check([rows, theano.grad(rows.sum(), x)])
 
     def test_rows_that_are_handed_on(self):
-        """A step may return views of rows that later steps overwrite. Buffers have one row, two rows or all rows."""
+        """Results are correct if a step returns views of rows that later steps overwrite.
+
+        The buffers of the states keep one row, a few rows or all rows.
+        """
         x, v, n = self.x, self.v, self.n
         (a, b), _ = theano.scan(lambda a, b: (b, a), outputs_info=[v, v * 2], n_steps=n)
         turned, _ = theano.scan(lambda a: a[::-1] * 1, outputs_info=v, n_steps=n)
@@ -157,7 +160,7 @@ class TestLoops(unittest.TestCase):
     def test_lengths_that_change(self):
         """Results are correct if the lengths of sequences and rows change from call to call.
 
-        The loop must not reuse memory of the previous call that has another size.
+        The loop must not reuse memory of the previous call if its size no longer fits.
         """
         x, v = self.x, self.v
         rows, _ = theano.scan(lambda row, a: (T.tanh(row + a), row * 2), sequences=x, outputs_info=[v, None])

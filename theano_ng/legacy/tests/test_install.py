@@ -56,7 +56,7 @@ class TestInstall(unittest.TestCase):
     def test_block(self):
         with legacy.installed():
             import theano
-        self.assertIs(sys.modules["theano"], theano)  # setUp has installed the package, so it stays
+        self.assertIs(sys.modules["theano"], theano)  # setUp called `install`: the block's end uninstalls nothing
         legacy.uninstall()
         with self.assertRaisesRegex(RuntimeError, "from inside"), legacy.installed():
             self.assertIs(importlib.import_module("theano"), theano_ng)

@@ -150,7 +150,7 @@ class TestNames(unittest.TestCase):
 
     def test_versions(self):
         version = removed._version
-        # the order of PEP 440's summary of forms
+        # version numbers in ascending order, from the summary in PEP 440
         ordered = "1.0.dev1 1.0a1.dev1 1.0a1 1.0a1.post1 1.0a10 1.0b2 1.0rc1 1.0 1.0+a.2 1.0+1 1.0.post1.dev1 1.0.post1 1.0.1 1.2 1.10 1!0.1"
         versions = [version(text) for text in ordered.split()]
         self.assertEqual(versions, sorted(versions))

@@ -113,7 +113,7 @@ class TestFlattened(unittest.TestCase):
     def test_values(self):
         """A flattened program computes the same values as the original program.
 
-        It contains no Composite. Stores and the condition refer to the values by their new numbers.
+        The flattened program contains no Composite. Its stores and its condition refer to values by their new numbers.
         """
         x, y = scalar.float64("x"), scalar.float64("y")
         several = scalar.Composite([x, y], [x - y * 2.5, scalar.exp(x), y])

@@ -43,7 +43,7 @@ def leaves(value):
 
 
 class served:
-    """A context in which `theano` is this package, as in programs with ``sys.modules["theano"] = theano_ng``."""
+    """A context manager: in its block, `theano` is this package, as after ``sys.modules["theano"] = theano_ng``."""
 
     def __enter__(self):
         self.before = {name: module for name, module in sys.modules.items() if name.partition(".")[0] == "theano"}
@@ -128,7 +128,7 @@ class TestPickles(unittest.TestCase):
                 self.assertEqual((ours, hash(ours), str(ours)), (theirs, hash(theirs), str(theirs)))
 
     def test_graphs(self):
-        """Every node runs, and results equal those of Theano."""
+        """Every node of an unpickled graph runs, and the results equal those of Theano 1.0.5."""
         given = make.values()
         graphs = [name for name in self.names if isinstance(self.fresh[name], dict) and "inputs" in self.fresh[name]]
         self.assertEqual(len(graphs), 8)

@@ -21,7 +21,7 @@ def apply(op, mode, pvals, unis, n=1):
 
 
 def counted(pvals, unis, n):
-    """Return the counts by the definition, with explicit loops."""
+    """Return how often n draws choose each category, computed with loops from the definition."""
     counts = np.zeros(pvals.shape, "int64")
     for row in range(len(pvals)):
         for k in range(n):

@@ -83,7 +83,7 @@ class TestArithmetic(unittest.TestCase):
         self.assertEqual(value, (((8388995 - 327686) & 511) + 3) / 2.0**31)
 
     def test_jumps(self):
-        """The matrices of jumps are powers of the matrix of a step, as computed with integers of any size.
+        """The matrices of jumps equal powers of the matrix of one step, computed with Python integers.
 
         The states after jumps equal those of Theano 1.0.5.
         """
@@ -146,7 +146,7 @@ class TestArithmetic(unittest.TestCase):
 
 class TestUniform(unittest.TestCase):
     def test_numbers_of_the_documented_seed(self):
-        """The numbers equal those that Theano 1.0.5 prints."""
+        """Uniform samples for the seed 12345 equal those of Theano 1.0.5."""
         first, second = drawn(lambda r: r.uniform((10,), dtype="float64"), 2)
         np.testing.assert_allclose(
             first,
@@ -219,7 +219,8 @@ class TestUniform(unittest.TestCase):
         # The next integer of a state is 1, 2**31 - 1, or one of two integers that float32 would round to 1.
         near = []
         for wanted in (1, m1, m1 - 1, m1 - 5):
-            # x2 determines x, and y1 = y3 = 0 gives y = 0. x1 = y2 = 1, so that neither half of the state is all 0.
+            # The state is (x1, x2, x3, y1, y2, y3). As x3 = 0, x2 determines the next x; y1 = y3 = 0 gives y = 0.
+            # x1 = y2 = 1, so that neither half of the state is all 0.
             x2 = wanted % m1 * pow(2**22, -1, m1) % m1
             near.append([1, x2, 0, 0, 1, 0])
         for k, state in enumerate(near):
@@ -398,8 +399,8 @@ class TestDistributions(unittest.TestCase):
         (cut,) = drawn(lambda r: r.normal((20001,), truncate=True, dtype="float64"), seed=5)
         self.assertLessEqual(abs(cut).max(), 2)
         self.assertGreater(stats.kstest(cut, stats.truncnorm(-2, 2).cdf).pvalue, 1e-3)
-        # A value above 2 is drawn again, but keeps its angle. Such an angle often belongs to large values, so the
-        # squares of the new values are greater on average.
+        # If a value is above 2, its radius is drawn again, and its angle is kept. Such an angle often gives large
+        # values, so the squares of the new values are greater on average than those of all values.
         angle = np.linspace(0, 2 * np.pi, 100001)[1:] + 1e-7
         weight = np.exp(-2 / np.cos(angle) ** 2)
         again = (weight * np.cos(angle) ** 2).sum() / weight.sum() * 2 * (1 - 3 * np.exp(-2)) / (1 - np.exp(-2))

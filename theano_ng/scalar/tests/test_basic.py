@@ -375,7 +375,7 @@ class TestOps(unittest.TestCase):
             point = [np.complex128(0.6 + 0.8j * (k + 1)) for k in range(nin)]
             output = op(*inputs)
             is_complex = output.dtype.startswith("complex")
-            # d re(w f) / d (re f, im f) as one complex number is conj(w).
+            # The gradient of re(w * f) with respect to f is conj(w): its parts are the derivatives by re f and im f.
             cotangent = constant(np.conj(np.complex128(w)) if is_complex else np.float64(0.7))
             gradients = evaluate(op.L_op(inputs, [output], [cotangent]), dict(zip(inputs, point)))
 

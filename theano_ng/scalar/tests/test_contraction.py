@@ -68,7 +68,8 @@ class TestPairs(unittest.TestCase):
     def test_products_of_sums(self):
         """If a product of three or more sums is subtracted, the last multiplication and the subtraction are contracted.
 
-        One operand of this multiplication is the product of the other factors. It is not a sum, so it may be negated.
+        One operand of this multiplication is the product of the other factors. This product is not a sum, so
+        `sub_mul` may negate it.
         """
         x, y, z, w = self.x, self.y, self.z, self.w
         sums = [x * y + z, y * z + w, z * w + x, w * x + y]
@@ -99,7 +100,7 @@ class TestPairs(unittest.TestCase):
         self.assertEqual(names_of([single * single + x], [single, x]), ["mul", "add"])  # terms of two dtypes
 
     def test_program_of_users(self):
-        """Contraction does not change the string and the identity of a Composite."""
+        """Contraction changes neither the string of a Composite nor its equality with other Composites."""
         op = scalar.Composite([self.x, self.y, self.z], [self.x * self.y + self.z])
         self.assertEqual(str(op), "Composite{((i0 * i1) + i2)}")
         self.assertEqual(op, scalar.Composite([self.x, self.y, self.z], [self.x * self.y + self.z]))
@@ -167,7 +168,7 @@ class TestNumbers(unittest.TestCase):
             self.check("float64", function, text, compiled=True)
 
     def test_one_rounding(self):
-        """The error of a rounded square is computed exactly if product and difference are one instruction.
+        """The rounding error of a square is computed exactly if product and difference become one instruction.
 
         The result is 2.0**-60 for the square of 1 + 2**-30. It is 0 if the product is rounded first.
         """

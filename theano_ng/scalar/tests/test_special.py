@@ -267,7 +267,10 @@ class SpecialFunctions:
             np.testing.assert_allclose(got, expected, rtol=1e-13, atol=2e-14)
 
     def test_incomplete_gamma_of_large_shapes(self):
-        """For large a, tails equal integrals that were computed with 60 digits, up to the rounding error of x / a."""
+        """For large a, small values of gammainc and gammaincc equal integrals that were computed with 60 digits.
+
+        The tolerance allows for the rounding error of x / a.
+        """
         values = (
             (100000010.0, 99640010.0, 8.7949761861410520954e-285),
             (100000010.0, 99800010.0, 2.1082867501281111834e-89),
@@ -350,7 +353,10 @@ class TestRefused(unittest.TestCase):
 
 
 class Division:
-    """Tests that floor division and modulus equal those of NumPy for every dtype; the C code computes with floats."""
+    """Tests that floor division and modulus equal those of NumPy for every dtype.
+
+    The C code divides integers in floating point, so the tests use quotients that are close to integers.
+    """
 
     zero_raises = False
 

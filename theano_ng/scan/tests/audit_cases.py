@@ -12,8 +12,8 @@ RNG = np.random.RandomState(3)
 ROWS, MORE = RNG.uniform(-1, 1, (4, 3)), RNG.uniform(-1, 1, (4, 3))
 BUFFER = RNG.uniform(-1, 1, (6, 3))
 ROW, MATRIX = RNG.uniform(-1, 1, 3), RNG.uniform(-1, 1, (3, 3))
-# The shared states of a loop that is built by hand may be tensors. Their derivatives are ignored. `scan` never creates
-# such a loop, because it makes shared tensors ordinary states.
+# The shared states of a loop that is built by hand may be tensors. Scan ignores the derivatives of these states, so the
+# audit skips the derivatives of such a loop. `scan` never creates such a loop: it makes shared tensors ordinary states.
 NO_DERIVATIVES = (
     "the group is for what has no derivatives (random states, lists): `scan` makes states of shared tensors"
 )
@@ -124,8 +124,8 @@ def audit_cases():
         ),
         _case(
             "Scan until",
-            # A condition determines the number of rows, but has no derivatives. In this case, other outputs also depend
-            # on the inputs of the condition.
+            # The condition determines the number of rows, but has no derivatives. In this audit case, the inputs of the
+            # condition also affect the other outputs.
             lambda a, s: [s + a, a * 2, a.sum() > 0.5],
             [ROWS, BUFFER],
             lambda x, buffer: [tt.minimum(n(x), tt.maximum(n(buffer, 1), 0)), x, buffer, n(x)],

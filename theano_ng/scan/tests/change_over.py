@@ -1,6 +1,7 @@
 """Call random loops before, while and after their kernels are compiled: ``python -m theano_ng.scan.tests.change_over``.
 
-All loops run in one process with an empty cache. Each call must give the bits of the first call, and NumPy's values.
+All loops run in one process with an empty cache. Each call of a loop must give the same bits as its first call, and
+the values of NumPy up to rounding.
 """
 
 import argparse
@@ -33,8 +34,8 @@ class Numeric:
     sigmoid, cast = scipy.special.expit, lambda x, dtype: np.asarray(x).astype(dtype)
 
 
-# Functions of Symbolic or Numeric, an element of a sequence, a state and a non-sequence. There are few, so that many
-# loops share a program.
+# A step takes the class Symbolic or Numeric, an element of a sequence, a state and a non-sequence. There are few steps,
+# so that many loops share a program.
 STEPS = [
     lambda f, s, h, w: f.tanh(s * h) + 0.5 * h * w,
     lambda f, s, h, w: s * h - w * 0.25,
@@ -135,7 +136,7 @@ class Running:
         self.first = None
 
     def faults(self):
-        """Call the loop once more, and return the faults of this call.
+        """Call the loop once more. Return a message for each wrong output, or one message if only bits differ.
 
         Returns
         -------
@@ -153,11 +154,12 @@ class Running:
 
 
 def faults(first, count):
-    """Run the loops with some seeds, and return their faults.
+    """Run loops several times, and return the messages about wrong results.
 
     Parameters
     ----------
     first, count : int
+        The seed of the first loop, and the number of loops. Seeds are consecutive.
 
     Returns
     -------

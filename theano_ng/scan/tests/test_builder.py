@@ -93,9 +93,9 @@ class TestDocumentedExamples(unittest.TestCase):
         self.assertEqual([*map(int, g()), *map(int, g()), int(a.get_value())], [22, 32, 22, 32, 21])
 
     def test_chain_with_shared_weights(self):
-        """The Gibbs chain gives equal results for shared variables as non-sequences and as captured variables.
+        """A Gibbs chain gives equal results if its weights are non-sequences, and if the step captures them.
 
-        The step captures a shared variable if it only uses it. Here, a counter replaces the random stream.
+        The weights are shared variables. Instead of a random stream, the step uses a counter.
         """
         rng = np.random.RandomState(3)
         W_values = rng.randn(3, 2)
@@ -292,7 +292,7 @@ class TestStates(unittest.TestCase):
         found, _ = scan(lambda a, h: a.sum() + h, x, row)
         self.assertEqual(found.type.broadcastable, (False, True, False))
         np.testing.assert_array_equal(run(found, {x: X, row: X[:1]}), X[:1] + np.cumsum(X.sum(1))[:, None, None])
-        # The type of a step's result may be more specific than that of the initial state.
+        # The result of a step may have a more specific type than the initial state, here a row instead of a matrix.
         found, _ = scan(lambda a, h: row + a + 0 * h.sum(), x, W)
         np.testing.assert_array_equal(run(found, {x: X, row: X[:1], W: X[:1]}), (X[:1] + X)[:, None])
 
@@ -449,7 +449,10 @@ class TestStepFunctions(unittest.TestCase):
                 scan(returned, x)
 
     def test_captured_variables(self):
-        """Leaves of the step's graph that are not passed to `scan` become inputs: shared variables, then free ones."""
+        """Variables that a step captures become inputs of the loop.
+
+        Shared variables come before the non-sequences that are passed to `scan`, other variables come after them.
+        """
         gain = theano.shared(2.0, "gain")
         found, _ = scan(lambda a, w: a * gain + w.sum() + (W**2).sum() + v.sum(), x, non_sequences=[h0])
         loop = loop_of(found)
@@ -485,7 +488,7 @@ class TestStepFunctions(unittest.TestCase):
                     self.assertIs(variable, original)
 
     def test_what_the_step_does_not_use(self):
-        """`function` does not refuse an argument of `scan` that the step ignores, because it is an input of the loop.
+        """If a step ignores an argument of `scan`, the loop has it as an input, so `function` does not refuse it.
 
         Rewriting removes the argument from the loop.
         """

@@ -23,9 +23,9 @@ class TestChangeOver(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_random_loops(self):
-        """Loops give equal bits before and after their kernels are compiled, and NumPy's values.
+        """A loop gives the same bits before and after its kernel is compiled, and the values of NumPy up to rounding.
 
-        They are loops over scalars, vectors and matrices, with several taps and `until`.
+        The loops have scalar, vector and matrix states, several taps, and some have an `until` condition.
         """
         self.run_loops("tiered=auto", 53)
 

@@ -192,7 +192,7 @@ class RandomLoops(unittest.TestCase):
 
 
 class Sums(unittest.TestCase):
-    """Gradients with respect to non-sequences."""
+    """Tests of gradients with respect to non-sequences."""
 
     def check(self, step, others, initial=None, n=5, size=3, sums=None):
         rng = np.random.RandomState(1)
@@ -496,7 +496,7 @@ class Disconnected(unittest.TestCase):
                 f = theano.function([self.x, initial, self.w], [by_w, by_initial, *second], mode=FAST)
                 start = np.ones(len(taps))
                 found = f(x0, start if len(taps) > 1 else 1.0, w0)
-                later = sum(x0[: 3 - len(taps)])  # the sum of the x[t] whose states, w * x[t], are read
+                later = sum(x0[: 3 - len(taps)])  # the sum of the x[t] whose state w * x[t] a later step reads
                 expected = [len(taps) + 2 * w0 * later, w0 * start, 2 * later, start]
                 for value, right in zip(found, expected):
                     np.testing.assert_allclose(np.ravel(value), np.ravel(right))
@@ -587,7 +587,7 @@ class Disconnected(unittest.TestCase):
 
 
 class MitMot(unittest.TestCase):
-    """Loops with mit_mot buffers, which `scan` creates only for gradients.
+    """Tests of loops with mit_mot buffers. `scan` does not create such loops, but the gradient of a loop is one.
 
     Steps overwrite rows of these buffers, read rows before or after overwriting them, or skip rows.
     """
@@ -657,7 +657,7 @@ class MitMot(unittest.TestCase):
 
 
 class Shared(unittest.TestCase):
-    """States of shared variables, such as random streams. Steps pass them on without buffers."""
+    """Tests of states that are shared variables, such as random streams. A loop has no buffers for such states."""
 
     def test_what_depends_on_them_is_kept(self):
         x, h, s, w = T.dscalars("x", "h", "s", "w")

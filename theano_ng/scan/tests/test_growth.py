@@ -1,4 +1,4 @@
-"""Tests of the work of compiling loops, measured in function calls instead of seconds."""
+"""Tests of the growth of the work of compiling loops. The work is counted in function calls, not in seconds."""
 
 import gc
 import unittest
@@ -74,12 +74,12 @@ class TestGrowth(unittest.TestCase):
         def compile_all():
             theano_ng.function([x], T.grad(y.sum(), x) if gradient else y, mode=MODE)
 
-        gc.collect()  # equal steps of earlier functions would be reused instead of rewritten
+        gc.collect()  # otherwise, equal steps of earlier functions would be reused instead of rewritten
         with config.change_flags(cache_graphs=False):
             return calls_of(compile_all)
 
     def check(self, make, gradient, few, many, loops_of):
-        self.work(make, 1, gradient)  # imports, compilations and caches of the first run do not count
+        self.work(make, 1, gradient)  # the first run also imports modules and fills caches, so its calls do not count
         little, much = self.work(make, few, gradient), self.work(make, many, gradient)
         self.assertLess(much / little, 1.2 * loops_of(many) / loops_of(few), (make.__name__, gradient, little, much))
 

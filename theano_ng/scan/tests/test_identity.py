@@ -12,7 +12,7 @@ from theano_ng.gof.optdb import Query
 from theano_ng.scan.op import Scan
 
 MODE = Mode("cvm", "fast_run")
-# Attribute of a loop -> another value of this attribute.
+# Attribute of a loop -> a value that differs from the value in `loop()`.
 OTHERS = dict(
     n_seqs=9,
     n_mit_mot=9,
@@ -30,7 +30,7 @@ OTHERS = dict(
 )
 
 
-@theano.config.change_flags({"traceback.limit": 0})  # otherwise, stack traces would be part of the texts of steps
+@theano.config.change_flags({"traceback.limit": 0})  # otherwise, the texts that identify steps contain stack traces
 def loop(**info):
     """Return a loop with a state and a sequence."""
     x, h = T.dscalar("x"), T.dscalar("h")
@@ -45,7 +45,7 @@ def text(op):
 
 class TestLoops(unittest.TestCase):
     def test_every_attribute_counts(self):
-        """The identity of a loop needs each attribute: without it, loops that differ only in it would be equal."""
+        """`Scan._identity` needs each attribute: without an attribute, loops that differ only in this one are equal."""
         one = loop()
         self.assertEqual(len(one._identity()), len(OTHERS))
         self.assertEqual(one, loop())
@@ -75,7 +75,8 @@ class TestMakers(unittest.TestCase):
     """Tests that steps share a maker if and only if everything on which the maker depends is equal."""
 
     def setUp(self):
-        # Other tests of this process may have registered a user's rules, with which the identity of steps is unknown.
+        # Hide a user's rules, which other tests of this process may have registered. Such rules make the identity of
+        # steps unknown.
         own = unittest.mock.patch.object(optdb, "_foreign", False)
         own.start()
         self.addCleanup(own.stop)
@@ -102,7 +103,7 @@ class TestMakers(unittest.TestCase):
                 self.assertIsNot(loop().inner_graph.maker(), makers[0])
 
     def test_no_maker_without_a_text(self):
-        """Steps without an identity share no maker."""
+        """Steps share no maker if their identity is unknown, here because of the flag `compute_test_value`."""
         with theano.config.change_flags(compute_test_value="ignore"):
             self.assertIsNot(loop().inner_graph.maker(), loop().inner_graph.maker())
 

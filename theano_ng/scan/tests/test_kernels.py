@@ -1,4 +1,4 @@
-"""Tests of the layout of a loop's kernel: whether it needs temporary arrays, and the lengths of rows."""
+"""Tests of a loop's kernel: Ops in C++, the need for temporary arrays, and the lengths of rows in the layout."""
 
 import unittest
 
@@ -16,7 +16,7 @@ AS_WRITTEN = get_mode("FAST_RUN").excluding("scan")
 
 
 def kernel_of(step, sequences, states, results=0, others=(), mode=None):
-    """Return a function of sequences, states and others, an equal function in Python, and the loop's kernel."""
+    """Return a compiled function of a loop, a function that runs the same loop in Python, and the loop's kernel."""
     outputs, _ = theano.scan(
         step, sequences, [*states, *[None] * results], others, return_list=True, n_steps=None if sequences else 3
     )
@@ -28,7 +28,7 @@ def kernel_of(step, sequences, states, results=0, others=(), mode=None):
 
 
 class Twice(scalar.UnaryScalarOp):
-    """The Op ``x + x`` in C++. Its Python function returns another number, so that tests detect its use."""
+    """The Op ``x + x`` in C++. Its Python function returns a wrong number, so that tests fail if it is used."""
 
     def impl(self, x):
         return 100 * x
@@ -47,7 +47,7 @@ class Twice(scalar.UnaryScalarOp):
 class TestLanguages(unittest.TestCase):
     @theano.config.change_flags(mode="FAST_RUN")
     def test_code_in_another_language(self):
-        """Code in C++ runs in the kernel of a loop, wherever in the step it is."""
+        """A loop with an Op in C++ has a kernel, wherever in the step the Op is used."""
         twice = Elemwise(Twice(scalar.transfer_type(0), name="twice"))
         for step, wanted in (
             (lambda a, h: twice(a) + h, [2.0, 6, 12]),
@@ -91,7 +91,10 @@ class TestLayouts(unittest.TestCase):
             self.assertEqual(kernel.layout is not None, needs_arrays, variables)
 
     def check(self, several, known, shapes, step, sequences, states, results=0, mode=None):
-        """Compare results with the loop in Python, and the layout's lengths of rows with the actual ones."""
+        """Compare results with those of the loop in Python, and lengths of rows in the layout with the actual lengths.
+
+        The layout must have the flag `several` and the constant lengths `known`.
+        """
         others = [T.dmatrix()] if len(shapes) > len(sequences) + len(states) else []
         fn, wanted, kernel = kernel_of(step, sequences, states, results, others, mode)
         self.assertIsNotNone(kernel)

@@ -301,7 +301,7 @@ class TestNegatedSums(unittest.TestCase):
 
 @split_tests
 class TestRandomLoops(unittest.TestCase):
-    """Calls with storage that still contains values of the previous call give correct results."""
+    """Random loops give correct results, also in a second call, in which storage still contains old values."""
 
     def compare(self, seed, products, kind=RandomLoop, interpreted=False):
         loop = kind(np.random.RandomState(seed), products)
@@ -337,7 +337,7 @@ class TestRandomLoops(unittest.TestCase):
 
     @parts(6)
     def test_interpreter(self, part):
-        """An interpreted loop gives the bits of the kernel, and switches to the kernel after the kernel is compiled."""
+        """An interpreted loop gives the same bits as its kernel. When the kernel is compiled, it runs the loop."""
         programs = 0
         for seed in range(2000 + 5 * part, 2005 + 5 * part):
             with self.subTest(seed=seed):
@@ -391,10 +391,10 @@ class TestProductsOfVectors(unittest.TestCase):
 
 
 class TestKernels(unittest.TestCase):
-    """Tests of loops that can be kernels, and of similar loops that cannot."""
+    """Tests of loops that kernels can run, and of similar loops that kernels cannot run."""
 
     def functions(self, step, **given):
-        """Yield functions of a loop: in Python, and as a kernel, as an interpreted program, and step by step."""
+        """Yield functions that run a loop in Python, by a kernel, by an interpreted program, and step by step in C."""
         inputs = [v for v in [*given["outputs_info"], *given.get("sequences", [])] if v is not None]
         outputs, _ = theano.scan(step, n_steps=given.pop("n_steps", None), **given)
         yield theano.function(inputs, outputs, mode=PYTHON)

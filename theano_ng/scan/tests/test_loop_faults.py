@@ -1,4 +1,4 @@
-"""Loops in Python, in C step by step, and as one C function: exchanged rows, odd arrays, failures, leaks."""
+"""Tests of loops in Python, in C step by step, and as one C function: exchanged rows, unusual arrays, errors, leaks."""
 
 import gc
 import threading
@@ -403,7 +403,7 @@ class TestArrays(unittest.TestCase):
         given = np.array([3.0, -1.0, 0.5])
         for hot in (10, 1):
             with mock.patch.object(loop, "HOT_STEPS", hot):
-                rate = np.float64(RNG.rand())  # no earlier test has compiled this loop
+                rate = np.float64(RNG.rand())  # a random constant, so that no earlier test has compiled this loop
                 f = theano.function([x, n], theano.scan(lambda s: s * rate / s.sum(), outputs_info=x, n_steps=n)[0])
             for steps in (4, 5, 3, 40, 2):
                 state, found = given, f(given, steps)
@@ -564,8 +564,8 @@ class TestSeveral(unittest.TestCase):
             op = Scan([row, steps], [inner], info(n_sit_sot=1, tap_array=[[-1]]))
             row, steps = T.dvector(), T.lscalar()
             inner = op(steps, row.dimshuffle("x", 0), steps)[0]
-        # Steps are compiled in the configured mode, which must not be DebugMode: it runs each level several times, and
-        # the numbers of runs multiply over twenty levels.
+        # Steps are compiled in the configured mode, which must not be DebugMode: DebugMode runs the loop of each level
+        # several times, and the numbers of runs multiply over twenty levels.
         with theano.change_flags(mode="FAST_RUN"):
             f = theano.function([row, steps], inner)
             np.testing.assert_allclose(f(X[0], 1), np.tanh(X[0].dot(X[0])) * X[0])

@@ -1,4 +1,4 @@
-"""Tests of the rewriting rules for loops: results with and without them, and the loop that remains."""
+"""Tests of the rewriting rules for loops: results with and without the rules, and the loop that remains."""
 
 import os
 import subprocess
@@ -200,7 +200,7 @@ class Unused(Case):
         x, y, h = T.dmatrix("x"), T.dmatrix("y"), T.dvector("h")
         a, b, c, d = self.loop(lambda a, b, p, q, r: [p * a + 1, q * b + p, r + q, T.tanh(r)], [x, y], [h, h, h, None])
         values = [self.rng.rand(4, 3), self.rng.rand(4, 3), self.rng.rand(3)]
-        # The result q needs p, but no result that is read needs r.
+        # Only b, the rows of the state q, is read. q depends on the state p but not on r, so r is removed.
         node = self.only_loop(self.check([x, y, h], [b], values))
         self.assertEqual((node.op.n_seqs, node.op.n_sit_sot, node.op.n_nit_sot), (2, 2, 0))
         node = self.only_loop(self.check([x, y, h], [a], values))
@@ -250,7 +250,7 @@ class PushOut(Case):
                         values = [matrix, np.array([1, 2]), 3, steps]
                         fn = self.check([w, v, i, n], [out, out.sum(axis=0)], values)
                 self.assertEqual(fn(np.eye(4), np.array([77, 2]), 77, 0)[0].shape[0], 0)
-                # This loop is not removed. Without steps, its rows have the same shapes as with steps.
+                # The rules do not remove the next loop. Without steps, its rows have the same shapes as with steps.
                 a = T.dvector("a")
                 (out,) = self.loop(lambda a, w, v, i, row=row: row(w, v, i) * a, a, None, [w, v, i])
                 for steps in (0, 2):
@@ -425,7 +425,7 @@ class PushOut(Case):
             self.assertEqual(sequence.owner and type(sequence.owner.op.scalar_op).__name__.lower(), last)
 
     def test_products_of_rows_of_all_dtypes(self):
-        """Products of rows are summed in the dtype of the product of two vectors, in which integers wrap around."""
+        """Sums of products of rows have the dtype of the inner product in the step, so narrow integers wrap around."""
         for dtype in ("int8", "uint8", "int16", "int32", "uint32", "int64", "float32", "float64", "complex64"):
             x, y = [T.TensorType(dtype, (False, False))(name) for name in "xy"]
             (out,) = self.loop(lambda a, b: T.dot(a, b), [x, y])
@@ -480,7 +480,7 @@ class PushOut(Case):
         x, w = T.dmatrix("x"), T.dmatrix("w")
         (out,) = self.loop(lambda a, h: h + T.dot(a.dimshuffle(0, "x") * a.dimshuffle("x", 0), h), x, w)
         fn = self.check([x, w], [out], [self.rng.rand(4, 3), self.rng.rand(3, 3)])
-        self.assertEqual(self.only_loop(fn).op.n_seqs, 1 + 1)  # the loop reads two views, one for each order
+        self.assertEqual(self.only_loop(fn).op.n_seqs, 1 + 1)  # two views of x: as columns and as rows
         self.assertEqual({v.ndim for v in self.only_loop(fn).op.inputs[:2]}, {2})
 
     def test_a_loop_that_is_none(self):
@@ -616,7 +616,7 @@ class Ends(Case):
             self.assertEqual(loops(fn), [])
 
     def test_products_alone(self):
-        """PushOutDot1 does not move out products that no state adds up. PushOutScanOutput moves them out."""
+        """Products that no state adds up are moved out of the loop by PushOutScanOutput, not by PushOutDot1."""
         x, h, w, v = T.dmatrix("x"), T.dvector("h"), T.dmatrix("w"), T.dmatrix("v")
         outputs = self.rnn(x, h, w, v)
         for rule, results in ((PushOutDot1(), 2), (PushOutScanOutput(), 0)):
@@ -723,7 +723,8 @@ class Merge(Case):
         for found, value in zip(fn(self.rng.rand(5), 0.5, 0.25), wanted):
             self.assertEqual(found.shape, value.shape)
         node = self.only_loop(fn)
-        # p and q stay equal; r begins equal, but is computed differently.
+        # The states p and q stay equal and are merged, as are the results that read them. r begins with the same value,
+        # but is computed differently, so it stays.
         self.assertEqual((node.op.n_sit_sot, node.op.n_nit_sot), (3, 1))
 
     def test_a_chain_of_states_that_differ_at_its_end(self):
@@ -809,7 +810,7 @@ class Memory(Case):
             (lambda out: out[-1] + out.sum(), 7),
             (lambda out: out[::2], 7),
             (lambda out: out[:-1], 7),
-            # only first rows are read, so the loop has fewer steps
+            # the next expressions read only the first rows, so the loop makes fewer steps
             (lambda out: out[0], 2),
             (lambda out: out[2], 4),
             (lambda out: out[:2], 3),

@@ -50,7 +50,7 @@ class TestForms(unittest.TestCase):
                 self.assertEqual(outer_graph.rows_of(x, v) is x, is_length, theano.pp(v))
 
     def test_slices_from_what_is_no_constant(self):
-        """`_first_slice` returns None, and `rows_of` slices the variable again, if the start is not a constant."""
+        """If a slice has a start that is not constant, `_first_slice` returns None, and `rows_of` slices the slice."""
         x, n, m = T.dmatrix("x"), T.lscalar("n"), T.lscalar("m")
         for v in (x[n:], x[n:n], x[m : n + m], x[m:n], x[m:5], x[n : n + n : 1]):
             self.assertIsNone(outer_graph._first_slice(v, n))

@@ -186,9 +186,10 @@ class TestSums(Case):
 
 class TestReadsOfOneRow(Case):
     def test_a_row_that_exists_is_read_from_the_end(self):
-        """The last row of a loop is a single read if the number of steps is known.
+        """If the number of steps is known, a single Subtensor node reads the last row of a loop.
 
-        If the number is not known, ``buffer[1:][-1]`` is two reads. They raise an error if there is no step.
+        If the number is not known, two Subtensor nodes compute ``buffer[1:][-1]``, which raises an error if the loop
+        makes no step.
         """
         x, n = T.dvector("x"), T.lscalar("n")
         for n_steps, reads_of_rows in ((5, 1), (n, 2)):
@@ -220,7 +221,7 @@ class TestReadsOfOneRow(Case):
                 self.assertRaises(IndexError, fn, 0.5)
 
     def test_a_gradient_has_one_accumulator(self):
-        """A non-sequence has one accumulator, however often a step uses it."""
+        """The gradient of a loop has one accumulator for each non-sequence, however often the step uses it."""
         x, w = T.dvector("x"), T.dvector("w")
 
         def step(h, w):

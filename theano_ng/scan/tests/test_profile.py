@@ -1,4 +1,4 @@
-"""Tests of profiles of steps, and of the rewrites of the inner graph."""
+"""Tests of profiles of steps, of the method `Scan.execute`, and of the messages that the flag `scan.debug` enables."""
 
 import contextlib
 import io
@@ -14,7 +14,7 @@ from theano_ng.compile.profiling import ScanProfileStats
 from theano_ng.configdefaults import config
 from theano_ng.scan.op import Scan
 
-FAST = Mode("cvm", "fast_run")  # in DebugMode, profiles belong to other functions than those that the tests examine
+FAST = Mode("cvm", "fast_run")  # not DebugMode, in which other functions than the examined ones have the profiles
 
 
 def loop_of(f):

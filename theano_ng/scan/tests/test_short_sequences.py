@@ -29,7 +29,7 @@ OPERATIONS = {
 
 
 class Program:
-    """A random loop over vectors, which depends only on a seed.
+    """A random loop over vectors. The loop depends only on a seed.
 
     A result reads each tap of each sequence, because rules may remove sequences that no result reads.
     """
@@ -102,7 +102,7 @@ class TestShortSequences(unittest.TestCase):
         for seed in seeds:
             try:
                 program = Program(seed)
-            except ValueError as error:  # a constant number of steps is negative
+            except ValueError as error:  # the program has a constant, negative number of steps
                 self.assertIn("negative numbers of steps", str(error))
                 continue
             plain = theano.compile.get_mode("FAST_COMPILE")
@@ -138,7 +138,7 @@ class TestShortSequences(unittest.TestCase):
                 fn(np.ones(3), np.ones(1))
 
     def test_no_checks_where_none_are_needed(self):
-        """If the number of steps is never larger than the sequences, the rewritten graph has no check."""
+        """The rewritten graph has no Assert if the number of steps never exceeds the lengths of the sequences."""
         x, y, n = T.dvector("x"), T.dvector("y"), T.iscalar("n")
         for sequences, n_steps in (
             ([x, y], None),

@@ -143,7 +143,7 @@ class TestFewerOutputs(unittest.TestCase):
 
 class TestMapVariables(unittest.TestCase):
     def replacer(self, replacements):
-        """Return a function that replaces a variable by the entry for its tag `key`, or for the variable itself."""
+        """Return a function that replaces a variable by the entry for its `tag.key`, or for itself, if any."""
 
         def replace(v):
             return replacements.get(getattr(v.tag, "key", None), replacements.get(v, v))

@@ -25,7 +25,7 @@ PARTS = [C[1].data, C[1].indices.astype("int32"), C[1].indptr.astype("int32")]
 BY_ROWS = [X[1].data, X[1].indices.astype("int32"), X[1].indptr.astype("int32")]
 AS_GIVEN = {"vary": ()}
 RANDOM = {"vary": (), "skip": {name: "the values are random" for name in ("perform", "c_code", "pickle", "grad")}}
-# The growth of memory is no leak: after 20,000 calls, hardly more memory is in use than after 1,000 calls.
+# These Ops use more memory after some calls, but leak none: 20,000 calls use hardly more than 1,000 calls.
 BY_NAME = {"skip": {"memory": "SciPy builds names of its functions in each call; their memory comes and goes"}}
 BY_ROWS_ALONE = {"vary": (), "skip": {"R_op": "its tangent is sparse: test_values.py compares it"}}
 MADE_BY_ROWS = {"vary": (), "skip": {**BY_ROWS_ALONE["skip"], **BY_NAME["skip"]}}
@@ -33,7 +33,7 @@ PLACES = np.array([2, 0, 2])
 I3, N4 = np.array([3, 4], dtype="int32"), np.array(4, dtype="int32")
 
 
-# A difference quotient with respect to a matrix depends on the kind of gradient; test_generated.py compares both kinds.
+# The audit cannot check gradients here: regular and structured gradients need different finite differences.
 _NO_DIFFERENCES = {
     "grad": "the gradients of sparse matrices, regular and structured, are compared in test_generated.py"
 }

@@ -26,7 +26,7 @@ def as_sparse_format(data, format):
     """
     classes = {"csc": sp.csc_matrix, "csr": sp.csr_matrix, "bsr": sp.bsr_matrix}
     if format not in classes:
-        raise NotImplementedError("no sparse matrices in format %r" % (format,))
+        raise NotImplementedError("the format has to be csr, csc or bsr, not %r" % (format,))
     return classes[format](data)
 
 
@@ -94,7 +94,7 @@ def sparse_random_inputs(
     if gap is not None and not isinstance(gap, (tuple, list)):
         raise ValueError("gap is (max,) or (min, max), not %r" % (gap,))
     if format == "bsr" and (unsorted_indices or explicit_zero):
-        raise ValueError("matrices in format bsr are without explicit zeros, and in order")
+        raise ValueError("unsorted_indices and explicit_zero are not supported for the format bsr")
     if unsorted_indices and min(shape) < 3:
         raise ValueError("a matrix of shape %s has too few elements in a line for unsorted indices" % (shape,))
     rng = np.random.RandomState(utt.fetch_seed())
@@ -129,7 +129,7 @@ def sparse_random_inputs(
             value.has_sorted_indices = False
         if explicit_zero:
             if value.nnz == 0:
-                raise ValueError("a matrix without entries has none that could be zero")
+                raise ValueError("explicit_zero needs an entry, but a random matrix has no entries")
             value.data[rng.randint(value.nnz)] = 0
         data.append(value)
     return variables, data
@@ -150,7 +150,10 @@ def verify_grad_sparse(op, pt, structured=False, *args, **kwargs):
     """
 
     def dense_like(build):
-        """Return a function that makes the operand from its entries or a dense matrix, and the function's argument."""
+        """Return (make, value) such that ``make(v)`` is the operand if the dense variable v has the value `value`.
+
+        `value` is the array of stored entries if `structured` is true; otherwise, it is the dense matrix.
+        """
         if structured:
             parts = [v.copy() for v in (build.indices, build.indptr)]
             make = sparse.CSR if build.format == "csr" else sparse.CSC
@@ -173,7 +176,7 @@ def verify_grad_sparse(op, pt, structured=False, *args, **kwargs):
         if isinstance(result.type, sparse.SparseType):
             if structured:
                 return sparse.csm_data(result)
-            # The regular gradient also has values for elements that are not stored.
+            # Use the regular gradient, which also has values for elements that are not stored.
             return sparse.DenseFromSparse(structured=False)(result)
         return result
 

@@ -1,4 +1,4 @@
-"""Tests of the rule for sums with sparse products: the positions that match, and products with other clients."""
+"""Tests of the rule `local_usmm`: where a product may be in a sum, and products that other nodes use as well."""
 
 import unittest
 
@@ -46,7 +46,7 @@ class TestSumsWithProducts(unittest.TestCase):
                 self.assertEqual(self.rewritten(inputs, [result])[0], is_one, theano.pp(result))
 
     def test_products_that_others_read(self):
-        """The rule does not apply to products with other clients, since they would be computed twice."""
+        """The rule does not apply if a product has a client besides the sum: the product would be computed twice."""
         x, d, z, a = sparse.csc_dmatrix(), T.dmatrix(), T.dmatrix(), T.dscalar()
         product = sparse.dot(x, d)
         term = a * product

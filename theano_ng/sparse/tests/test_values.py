@@ -61,7 +61,7 @@ class TestType(unittest.TestCase):
                 type_.filter(value)
 
     def test_sparse_arrays(self):
-        """Sparse arrays are converted to matrices that share their memory."""
+        """SciPy's sparse arrays are converted to sparse matrices, which share memory with the arrays."""
         for array in (sp.csr_array(A), sp.csc_array(A)):
             x = sparse.matrix(array.format, dtype="float64")
             result = x.type.filter(array)

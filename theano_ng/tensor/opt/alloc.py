@@ -100,7 +100,7 @@ def local_fill_sink(node):
 @register_canonicalize("fast_compile")
 @rule((fill(y, x), x), same_type=True)
 def local_useless_fill():
-    """Remove a `fill` with a value that has the broadcast pattern of the result, and therefore its shape."""
+    """Remove a `fill` whose value has the broadcast pattern of the result, and therefore the shape of the result."""
 
 
 @register_specialize
@@ -130,7 +130,7 @@ optdb.register("local_fill_to_alloc", in2out(local_fill_to_alloc), 1.51, "fast_r
 
 
 def _has_shape(node):
-    """Return True if the first input of an Alloc has the type of the output and the specified lengths."""
+    """Return True if the first input of a node has the type of the output and the lengths given by the other inputs."""
     x, out = node.inputs[0], node.outputs[0]
     if x.type != out.type:
         return False
@@ -145,7 +145,7 @@ def _has_shape(node):
 @register_canonicalize
 @rule((filled(x, sizes), x), provided=_has_shape)
 def local_useless_alloc():
-    """Remove an Alloc of a value that has the shape already.
+    """Remove an Alloc whose value already has the requested shape.
 
     Alloc()(x, Shape_i(0)(x))  ->  x          [canonicalize, stabilize, specialize, fast_run]
 
@@ -159,11 +159,11 @@ def local_useless_alloc():
 @register_canonicalize
 @rule((summed(x, sizes), x), provided=_has_shape)
 def local_useless_sum_to_shape():
-    """Remove the sum from the gradient of an operand that was not broadcast.
+    """Remove a SumToShape, which gradients of broadcasts contain, if its input already has the requested shape.
 
     sum_to_shape(exp(x), Shape_i(0)(x))  ->  exp(x)          [canonicalize, stabilize, specialize, fast_run]
 
-    If the lengths are not known to be equal, the node stays, and compares them at run time.
+    If the lengths are not known to be equal, the SumToShape stays, and compares the lengths at run time.
     """
 
 
@@ -204,7 +204,7 @@ def local_merge_alloc(sizes, node, out):
     alloc(alloc(s, n), j, n)  ->  alloc(s, j, n)          [canonicalize, stabilize, specialize, fast_run]
     alloc(alloc(s, j, 1, n), j, i, n)  ->  alloc(s, j, i, n)
 
-    If the lengths are not known to be equal, an assertion replaces the error of the outer Alloc.
+    If the lengths of the two Allocs are not known to be equal, an assertion replaces the check by the outer Alloc.
     """
     x, merged = node.inputs[0], list(sizes)
     while x.owner is not None and isinstance(x.owner.op, Alloc):
@@ -221,7 +221,7 @@ def local_merge_alloc(sizes, node, out):
 def _lengths_of_both(inner, inner_sizes, sizes):
     """Return the lengths of an Alloc of another Alloc, with the assertion that makes the inner Alloc unnecessary.
 
-    Return None if an assertion is necessary and the inner Alloc is computed anyway.
+    Return None if an assertion is necessary and the inner Alloc is computed anyway, for its other clients.
     """
     sizes = list(sizes)
     value = inner.owner.inputs[0]
@@ -313,7 +313,7 @@ def local_elemwise_alloc_op(ElemwiseOP, AllocOP, DimShuffleOP):
         )
 
     def local_elemwise_alloc(node):
-        """Remove the Allocs of operands of elementwise operations, which broadcast them anyway.
+        """Remove the Allocs of operands of elementwise operations, because these operations broadcast their operands.
 
         alloc(s, Shape_i(0)(x)) + x  ->  s + x          [specialize, fast_run, local_alloc_elemwise]
 
@@ -332,7 +332,7 @@ def local_elemwise_alloc_op(ElemwiseOP, AllocOP, DimShuffleOP):
         whole = [k for k, i in enumerate(node.inputs) if i.broadcastable == pattern]
         if not whole or all(v is None for v in values):
             return False
-        # One operand has to keep the shape. Prefer an operand that is not an Alloc.
+        # One operand has to keep the full shape, which the result gets. Prefer an operand that is not an Alloc.
         model = next((k for k in whole if values[k] is None), whole[0])
         values[model] = None
         if all(v is None for v in values):

@@ -103,14 +103,14 @@ def local_dot_to_dot22(x, y):
         return ops._dot22(x, y.dimshuffle(0, "x")).dimshuffle(0)
     if x.ndim == 1 and y.ndim == 2:
         return ops._dot22(x.dimshuffle("x", 0), y).dimshuffle(1)
-    return None  # Two vectors: Dot itself is one BLAS call.
+    return None  # Keep the Dot of two vectors, which is one BLAS call already.
 
 
 # --- sums of products -> Gemm ------------------------------------------------------------------------------------------------
 
 
 class _Term:
-    """A term of a sum: factor * (product of scalars) * matrix. `count` terms of the sum have been merged into it."""
+    """A term of a sum: factor * (product of scalars) * matrix. It combines `count` terms of the original sum."""
 
     __slots__ = ("factor", "scalars", "matrix", "count")
 
@@ -168,7 +168,7 @@ def _terms(root, visited):
     while todo:
         variable, factor, scalars = todo.pop()
         node = variable.owner
-        # Do not expand a sum in a narrower dtype than the result, because it is rounded or wraps around in that dtype.
+        # Do not expand a sum in a narrower dtype than the result: such a sum is rounded or wraps around in its dtype.
         may_open = variable is root or (len(getattr(variable, "clients", ())) <= 1 and variable.type.dtype == dtype)
         name = node.op.scalar_op if may_open and node is not None and isinstance(node.op, Elemwise) else None
         opened = None
@@ -191,7 +191,7 @@ def _terms(root, visited):
 
 
 def _sum_of_scales(a, b, dtype):
-    """Return ``a + b`` as (factor, scalars), where both terms have the same matrix.
+    """Return the sum of the scales of two terms with the same matrix, as (factor, scalars).
 
     Return None if the sum is known to be zero.
     """
@@ -223,7 +223,7 @@ def _merged(terms, dtype):
 def _dot22_of(variable):
     """Return the output of the Dot22 that computes a variable. Return None if no Dot22 computes the variable.
 
-    A vector may be the only row or the only column of this output.
+    If the variable is a vector, it is the only row or the only column of this output.
     """
     node = variable.owner
     if variable.ndim == 1 and node is not None and isinstance(node.op, DimShuffle) and node.inputs[0].ndim == 2:
@@ -249,7 +249,7 @@ def _is_outer(product):
 
 
 def _products(terms, dtype):
-    """Return the positions of the terms that are Dot22 of the given dtype without other clients.
+    """Return the positions of the terms with a Dot22 of the given dtype that has no clients outside the term.
 
     Outer products come first, so that each is added to another term and becomes a Ger. An outer product that is not
     added to another term would need an array of zeros.
@@ -287,7 +287,8 @@ def _gemm_pair(terms, dtype):
 def _gemm_of_pair(terms, pair, dtype):
     """Return the Gemm of the two terms that `_gemm_pair` found.
 
-    If the terms are vectors, the Gemm has one row or column. Another rule later replaces it by a Gemv.
+    If the terms are vectors, the result of the Gemm has one row or column. Another rule later replaces this Gemm
+    by a Gemv.
     """
     other, product = terms[pair[0]], terms[pair[1]]
     x, y = _product(product).owner.inputs
@@ -436,7 +437,7 @@ def _gemm_from_factored_list(lst):
     Returns
     -------
     (list of one variable, Variable) or None
-        The sum, and the Dot22 that the Gemm replaces. None if a Gemm can compute no two terms.
+        The sum, and the Dot22 that the Gemm replaces. None if no two terms can be added by a Gemm.
     """
     terms = [_as_term(item) for item in lst]
     dtypes = {term.matrix.type.dtype for term in terms}
@@ -456,7 +457,7 @@ def _gemm_from_node2(node):
     found : (list of one variable, Variable) or None
         See `_gemm_from_factored_list`.
     time_canonicalize, time_factor, time_list : float
-        The seconds that each of the three steps took.
+        The seconds that `_gemm_canonicalize`, `_factor_canonicalized` and `_gemm_from_factored_list` took.
     """
     if node.outputs[0].type.dtype not in ops.BLAS_DTYPES:
         return None, 0, 0, 0
@@ -577,7 +578,7 @@ def local_print_as_we_go_along(node):
 
 @local_optimizer([T.mul])
 def local_dot22_to_dot22scalar(node):
-    """Replace a product of two matrices and scalars by one BLAS call.
+    """Replace the product of a Dot22 and scalars by Dot22Scalar, which is one BLAS call.
 
     a * _dot22(A, B)  ->  _dot22scalar(A, B, a)          [BlasOpt, fast_run]
     """
@@ -668,7 +669,10 @@ cgemv_inplace, cger_inplace, scipy_ger_in_place = terms(ops.cgemv_inplace, ops.c
 
 
 def _own_memory(target):
-    """Return `target`, the input that an in-place Op overwrites. Copy it if it is an AllocEmpty with other clients."""
+    """Return the variable that an in-place Op overwrites: `target`, or a new AllocEmpty that replaces it.
+
+    A new AllocEmpty is necessary if `target` is an AllocEmpty that also has clients other than the in-place Op.
+    """
     made = target.owner
     is_shared = made is not None and isinstance(made.op, AllocEmpty) and len(target.clients) > 1
     return made.op(*made.inputs) if is_shared else target

@@ -175,9 +175,9 @@ class Canonizer(LocalOptimizer):
     def operands_of(self, expression, kept=None):
         """Return the numerator and the denominator of an expression in a graph, as `get_num_denum` does.
 
-        A part of the expression that has other clients is computed anyway. Such a part is expanded only if one of its
-        factors cancels, or if it has only one factor in addition to constants. If s = x * y and t = 2 * x have other
-        clients::
+        A part of the expression that also has clients outside the expression is computed anyway. Such a part is
+        expanded only if one of its factors cancels, or if it has only one factor in addition to constants. Examples, if
+        s = x * y and t = 2 * x are such parts::
 
             s / x  -> ([x, y], [x])
             s * z  -> ([s, z], [])
@@ -237,7 +237,7 @@ class Canonizer(LocalOptimizer):
                 if v in both:
                     cancels[part] = True
         opened = set()
-        for i in range(len(parts) - 1, -1, -1):  # A part precedes the parts that it contains.
+        for i in range(len(parts) - 1, -1, -1):  # Visit the inner parts before the parts that contain them.
             v, part = parts[i]
             if factors[i] < 2 or cancels[i]:
                 opened.add(v)
@@ -403,7 +403,7 @@ class Canonizer(LocalOptimizer):
         return False
 
     def _can_flatten(self, node, operands):
-        """Return True if an operand without other clients belongs to the same expression and can be merged."""
+        """Return True if an operand that only `node` uses belongs to the same expression and can be merged into it."""
         if operands > MAX_OPERANDS or node.op == self.reciprocal:
             return False
         dtype = node.outputs[0].dtype
@@ -525,8 +525,8 @@ def check_for_x_over_absX(numerators, denominators):
 def _inside_abs(v):
     """Return x if `v` is ``abs(x)`` and x is a float. Otherwise, return None.
 
-    Other dtypes are excluded, because ``x / abs(x)`` is not ``sign(x)`` there: the sign of a complex x is the sign of
-    its real part, and the absolute value of the lowest integer is negative.
+    Other dtypes are excluded, because ``x / abs(x)`` differs from ``sign(x)`` for some of their values: the sign of a
+    complex x is the sign of its real part, and the absolute value of the lowest integer is negative.
     """
     inputs = inputs_of(v, T.abs_)
     return inputs[0] if inputs is not None and inputs[0].dtype[0] == "f" else None
@@ -661,7 +661,7 @@ def _likely(product, side, pairs):
     last = None
     while (last := product.next_likely(side, pairs(), last)) is not None:
         tried = None
-        while product.count(last, side) not in (0, tried):  # Yield `last` again while the caller takes occurrences.
+        while product.count(last, side) not in (0, tried):  # Repeat while the caller removes occurrences.
             tried = product.count(last, side)
             yield last
 
@@ -764,8 +764,8 @@ def local_greedy_distributor(node):
         if v.owner is None or v.owner.op not in _SUMS or v.dtype != out.dtype:
             # Reject a sum in a narrower dtype, because it is rounded or wraps around before it is multiplied.
             return False
-        # A sum with other clients is computed anyway. A second sum saves time only if a division cancels: (1 - 1 / (1 +
-        # e)) * (1 + e) is e, which is not 0 even if the first factor is rounded to 0.
+        # A sum with other clients is computed anyway. A second sum is useful only if a division cancels in it. For
+        # example, (1 - 1 / (1 + e)) * (1 + e) becomes e, which is accurate even if the first factor is rounded to 0.
         return not stays(v) or any(i.owner is not None and i.owner.op in _QUOTIENTS for i in v.owner.inputs)
 
     if not any(map(is_sum, num)) and not any(map(is_sum, denum)):

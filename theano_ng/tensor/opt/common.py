@@ -136,7 +136,7 @@ def broadcast_like(value, template, fgraph, dtype=None):
     ----------
     value : Variable or number
     template : Variable
-        A variable of `fgraph`. The result does not depend on its value if its shape can be inferred.
+        A variable of `fgraph`. The result does not depend on the value of `template` if the shape can be inferred.
     fgraph : FunctionGraph
     dtype : str, optional
         The dtype of the result. The default is the dtype of `template`.
@@ -161,7 +161,7 @@ def broadcast_like(value, template, fgraph, dtype=None):
     else:
         new_shape = [template.shape[i] for i in range(template.ndim)]
     rval = T.alloc(value, *new_shape)
-    # The pattern that is inferred from the shape may have more broadcastable dimensions than the pattern of `template`.
+    # Restore the pattern of `template`: `alloc` also makes dimensions broadcastable whose inferred length is 1.
     axes = [i for i in range(rval.ndim) if rval.broadcastable[i] and not template.broadcastable[i]]
     if axes:
         rval = T.unbroadcast(rval, *axes)
@@ -263,7 +263,7 @@ def in_dtype(op, operands, dtype):
 def overflowed(results, numbers, products):
     """Return True if arithmetic with the constants of an expression overflows or underflows.
 
-    The value of the expression itself may still be finite, so a rule must not combine its constants in this case.
+    In this case, a rule must not combine the constants, because the value of the whole expression may be finite.
 
     Parameters
     ----------

@@ -52,7 +52,7 @@ def constant_folding(node):
             required = thunk()
         except (NotImplementedError, MethodNotDefined):
             continue
-        except AssertionError:  # The constants violate an assertion in the user's graph.
+        except AssertionError:  # An assertion in the user's graph fails: raise its error at compile time.
             node.tag.folding_failed = True
             raise
         except Exception as error:

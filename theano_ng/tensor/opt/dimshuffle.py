@@ -71,8 +71,8 @@ def local_dimshuffle_lift(node):
             return False
         copy_stack_trace(out, new)
         return [new]
-    # Do not move the DimShuffle through a node whose result has other clients. A variable that is not yet in a graph
-    # has no attribute `clients`.
+    # Do not move the DimShuffle through a node whose result has other clients: the node would be computed twice. A
+    # variable that is not yet in a graph has no attribute `clients`, and counts as having no other clients.
     if (
         not isinstance(inner.op, Elemwise)
         or len(inner.outputs) != 1
@@ -167,7 +167,7 @@ def local_rebroadcast_lift(node):
     Rebroadcast((1, False))(Rebroadcast((0, False), (1, True))(one))  ->  Rebroadcast((0, False), (1, False))(one)
 
     If a dimension is broadcastable only in the variable between two Rebroadcasts, the merged node no longer checks that
-    its length is one.
+    this dimension has length one.
     """
     if node.inputs[0].owner is None:
         return False

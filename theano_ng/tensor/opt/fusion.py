@@ -113,10 +113,10 @@ def _is_cheap(node):
 
 
 def _rounds_operands(node):
-    """Return True if an operation uses rounded operands in every loop.
+    """Return True if every loop rounds the operands of an operation before the operation uses them.
 
-    Return False for a product with 1 or -1: a compiler treats the product as a copy or negation, which it can merge
-    with the sum that reads it.
+    Return False for a multiplication by 1 or -1. A compiler treats such a multiplication as a copy or negation.
+    If the copied operand is a product, the compiler may contract the operand with a sum that reads the copy.
     """
     return isinstance(getattr(node.op, "scalar_op", None), _ROUND_OPERANDS) and not any(
         isinstance(operand, Constant) and np.all(np.abs(np.asarray(operand.data)) == 1) for operand in node.inputs
@@ -168,8 +168,8 @@ class _Recomputed:
     def __init__(self, nodes, op_class):
         self.op_class = op_class
         self.found = {}
-        # Variable -> `_Expression`, for the variables in `found`, and for variables with one client that a few cheap
-        # operations compute.
+        # Variable -> `_Expression`. The keys are the variables in `found`, and all other variables that a few cheap
+        # operations compute and that have only one client.
         self._inside = {}
         for node in nodes:
             if _is_cheap(node) and _fusible(node, op_class):
@@ -220,7 +220,7 @@ class _Recomputed:
         )
 
     def _take_in(self, readers, value):
-        """Return True if all clients of a value can compute it in their own loops."""
+        """Return True if all `readers`, which are the clients of `value`, can compute `value` in their own loops."""
         pattern = value.type.broadcastable
         others = [
             reader
@@ -266,9 +266,13 @@ def _group(root, op_class, max_inputs, repeated):
     Parameters
     ----------
     root : Apply
+        The operation that computes the result of the group.
     op_class : class
+        The class of the Ops that may join the group.
     max_inputs : int
+        The maximum number of variables that the group may read.
     repeated : _Recomputed, optional
+        The values that the group may recompute.
     """
     pattern = root.outputs[0].type.broadcastable
     members, waiting, external = [root], {}, dict.fromkeys(root.inputs)
@@ -352,7 +356,7 @@ def _composite(root, members):
 def elemwise_max_input_fct(node):
     """Return the maximum number of inputs of a fused node.
 
-    It is the limit of NumPy's functions, which compute the node if there is no C code.
+    NumPy ufuncs, which compute the node if there is no C code, accept at most 32 operands.
     """
     return 32
 
@@ -479,7 +483,7 @@ def _takes_in(node, variable):
 class FusionOptimizer(Optimizer):
     """An optimizer that applies a fusion rule to every node, from the results to the inputs.
 
-    It does nothing if the flag `config.tensor.local_elemwise_fusion` is off.
+    The optimizer does nothing if the flag `config.tensor.local_elemwise_fusion` is off.
 
     Parameters
     ----------

@@ -68,7 +68,7 @@ def local_incsubtensor_of_zeros():
 @register_specialize
 @rule(increment_part(x, y, index))
 def local_incsubtensor_of_zeros_to_setsubtensor(x, op, node):
-    """Replace an increment of zeros by an assignment, also if other parts of the zeros were written before.
+    """Replace an increment of zeros by an assignment, even if other parts of the zero tensor were written before.
 
     inc_subtensor(zeros_like(x)[i:], s)  ->  set_subtensor(zeros_like(x)[i:], s)          [canonicalize, specialize, fast_run]
     inc_subtensor(set_subtensor(zeros_like(x)[:1], s)[1:], s)  ->  set_subtensor(set_subtensor(zeros_like(x)[:1], s)[1:], s)
@@ -196,7 +196,7 @@ def local_useless_inc_subtensor_alloc(node):
         return False
     v = y.owner.inputs[0]
     if v.broadcastable == y.broadcastable:
-        return False  # This Alloc repeats nothing; it checks the shape.
+        return False  # Keep an Alloc that repeats nothing, because it checks the shape.
     if isinstance(node.op, IncSubtensor):
         part = Subtensor(node.op.idx_list)(x, *index)
     elif isinstance(node.op, AdvancedIncSubtensor1):
@@ -209,7 +209,7 @@ def local_useless_inc_subtensor_alloc(node):
     for dim in range(y.ndim):
         size, inner = sizes[dim], dim - (y.ndim - v.ndim)
         if y.broadcastable[dim]:
-            continue  # The write broadcasts this dimension in any case.
+            continue  # y has length 1 here. The write broadcasts it with or without the Alloc.
         if inner < 0 or v.broadcastable[inner]:
             if not same_length(size, part_shape[first + dim]):
                 conditions.append(T.or_(T.eq(size, part_shape[first + dim]), T.eq(size, 1)))
@@ -347,8 +347,8 @@ def local_IncSubtensor_serialize(node):
     inc_subtensor(x[i:], s) + inc_subtensor(y[j:], s)  ->  inc_subtensor(inc_subtensor((x + y)[i:], s)[j:], s)
                                                                [canonicalize, fast_run]
 
-    The gradient with respect to a tensor from which several parts are taken is such a sum. Its terms are increments of
-    zeros. The zeros need not be added.
+    If several parts are taken from a tensor, the gradient with respect to the tensor is such a sum. Each term of the
+    gradient is an increment of zeros. The rule leaves out these zeros.
     """
     out = node.outputs[0]
     movable = [_is_movable(i, out) for i in node.inputs]

@@ -183,13 +183,16 @@ class _Run:
         try:
             replace(list(zip(node.outputs, new_outputs)), reason="inplace_elemwise_optimizer")
         except InconsistencyError:
-            self.fgraph.revert(start)  # This changes nothing if replace_all_validate has reverted already.
+            self.fgraph.revert(start)  # This changes nothing if replace_all_validate has undone the replacement.
             return None
         return new_outputs[0].owner
 
     @staticmethod
     def _output_types(node, pattern):
-        """Return a `transfer_type` that gives each output of the scalar op the type of the input that it overwrites."""
+        """Return a `transfer_type` that gives each output the type of the input that the output overwrites.
+
+        `pattern` is a dict from the position of an output to the position of this input.
+        """
         return scalar.transfer_type(*[pattern.get(i) for i in range(len(node.outputs))])
 
 

@@ -84,7 +84,7 @@ def _checked_against(constants, x, axis, fgraph):
 
 
 def _agrees(x, axis, node):
-    """Return True if another operand is known to have the lengths of the constant `x`, except along `axis`."""
+    """Return True if an operand besides the constant `x` is known to have the lengths of `x`, except along `axis`."""
     feature = getattr(node.fgraph, "shape_feature", None)
     if feature is None:
         return False

@@ -1,4 +1,4 @@
-"""Functions that move views towards the inputs through chains of functions, all views of a chain at once.
+"""Helpers of rules that move views towards the inputs through chains of functions, all views of a chain at once.
 
 In f(view(g(view(h(view(x)))))) every view has to be moved past all functions that are nearer to x. If one view were
 moved at a time, all these functions would be rebuilt for each view.
@@ -81,8 +81,8 @@ def lifted_through_functions(node):
     Parameters
     ----------
     node : Apply
-        A view of its first input. The view is not moved through a function with other clients, which would be computed
-        twice.
+        A node whose output is a view of its first input. The view is not moved through a function whose result has
+        other clients, because the function would be computed twice.
 
     Returns
     -------

@@ -1,7 +1,7 @@
 """Rules on matrix inverses, determinants and systems of equations.
 
-The modules of the Ops (`theano_ng.tensor.nlinalg` and `slinalg`) register this module as a loader. It is imported when
-the next function is rewritten.
+The modules of the Ops (`theano_ng.tensor.nlinalg` and `theano_ng.tensor.linalg.solving`) register this module as a
+loader. So this module is imported when the next function is rewritten.
 """
 
 from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer

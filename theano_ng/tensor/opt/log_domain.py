@@ -90,8 +90,8 @@ def local_log_sum_exp(node):
         (lambda m: m + log(sum(switch(isinf(m.dimshuffle(0, 'x')), exp(m.dimshuffle(0, 'x')), exp(A - m.dimshuffle(0, 'x'))),
                                axis=1)))(CAReduce(scalar.maximum_from_nothing, [1])(A))          [fast_run, fast_compile]
 
-    The rule also applies if views precede the logarithm, and to sums of other expressions with known logarithms. It
-    does not apply if A is already ``y - max(y, axis, keepdims)``.
+    The rule also applies if the logarithm is taken of a view of the sum, or if the summed expression is not an
+    exponential but its logarithm is known. The rule does not apply if A is already ``y - max(y, axis, keepdims)``.
     """
     (v,) = node.inputs
     source = _behind_views(v)

@@ -150,8 +150,8 @@ def alone(pattern):
 def terms(*ops):
     """Return one function for each op. The function makes terms of this op from arguments.
 
-    In a pattern, an op class or an `OpPattern` may be used instead of an op. In a replacement, any function may be
-    used.
+    If the terms are used in patterns, `ops` may also contain op classes and `OpPattern` instances. If the terms are
+    used in replacements, `ops` may also contain functions.
     """
     return [lambda *arguments, op=op: Term((op,) + arguments) for op in ops]
 
@@ -318,10 +318,10 @@ def _lookup(compiled):
     find : callable or None
         ``find(op)`` returns the rows for a tracked Op. None if `only` is given.
     when : callable or None
-        The parameter `when` of `local_optimizer`. It is None unless all patterns are made by `elementwise`. If a rule
-        for another class had `when`, the engine would look up the rules for each Op of this class, instead of once for
-        the class. For Elemwise, the engine looks up the rules for each Op in any case. Without `when`, `find` returns
-        no rows for an Op that does not match.
+        The parameter `when` of `local_optimizer`. It is None unless all patterns are made by `elementwise`. For
+        Elemwise, the engine looks up the rules for each Op in any case. For any other class, the engine looks up the
+        rules once for the class, but if a rule had `when`, it would look them up for each Op. If `when` is None, `find`
+        returns no rows for an Op that does not match.
     """
     by_op = {}
     for op, row in compiled:
@@ -422,9 +422,9 @@ def _joined(op, out, *operands):
 
 
 def _result(new, node, out, same_type):
-    """Return the result of a rule, given the replacement that a row computed.
+    """Return the result of a rule, given the replacement `new` that a row computed.
 
-    Convert the replacement to the type of `out`.
+    If `new` is a variable or number, convert it to the type of `out`. Return False if this is impossible.
     """
     if new is None or new is False or isinstance(new, dict):
         return new
@@ -447,7 +447,7 @@ _FREQUENT = (T.add, T.sub, T.mul, T.neg, T.true_div)
 
 
 def _rarest(pattern):
-    """Return the outermost op of a pattern that is not in `_FREQUENT`, and the number of ops around this op.
+    """Return the outermost of the ops in a pattern that are not in `_FREQUENT`, and the number of ops around this op.
 
     Return the outermost op and 0 if the three outermost levels contain only frequent ops.
     """

@@ -73,7 +73,8 @@ def local_sum_prod_mul_by_scalar(node):
     apply to a `Prod` if the power would have a wider dtype than the result.
 
     The rule applies only if all clients of the product or negation are reductions or elementwise operations, because
-    these can compute it in their own loops. For any other client, the product is stored in any case.
+    these clients can compute their input in their own loops. If there is any other client, the product is stored
+    anyway, and the rule would save nothing.
     """
     (x,) = node.inputs
     if not all(_runs_through(reader) for reader, _ in x.clients):

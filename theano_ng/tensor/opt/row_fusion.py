@@ -1,8 +1,8 @@
 """Fusion of reductions along the last axes with elementwise operations.
 
 A `RowProgram` replaces a group of nodes that work on the same rows. Examples are a softmax, a variance, a normalization
-of rows, and their gradients. The rule recognizes groups by their operations, not by the functions that made them. The
-program reads each row from memory once.
+of rows, and their gradients. `RowFusion` recognizes groups by their operations, not by the functions that made these
+operations. The program reads each row from memory once.
 """
 
 from theano_ng.configdefaults import config
@@ -21,7 +21,8 @@ MAX_STEPS = 40
 class RowFusion(Optimizer):
     """An optimizer that replaces each group of operations on the same rows by a `RowProgram`.
 
-    The optimizer does nothing if `config.openmp` is True, because a `RowProgram` uses only one thread.
+    The optimizer does nothing if `config.openmp` is True, because a `RowProgram` uses only one thread. It also does
+    nothing if `config.tensor.local_elemwise_fusion` is False.
     """
 
     def add_requirements(self, fgraph):
@@ -39,9 +40,9 @@ class RowFusion(Optimizer):
 def _groups(nodes, shape):
     """Return groups of nodes, such that one program can compute all nodes of a group in the order of their list.
 
-    All rows of a program must have the same length. So the nodes of a group belong to one family. Two nodes with values
-    per element belong to the same family if a chain of nodes connects their arrays. A node with only values per row
-    belongs to the family of one of its inputs.
+    All rows of a program must have the same length. So all nodes of a group belong to one family: nodes whose rows are
+    known to have the same length. Two nodes with values per element belong to the same family if a chain of nodes
+    connects their arrays. A node with only values per row belongs to the family of one of its inputs.
 
     Parameters
     ----------

@@ -36,8 +36,8 @@ def _length(n):
     found = _LENGTHS.get(n)
     if found is None:
         found = _LENGTHS[n] = constant(np.asarray(n, dtype="int64"))
-        # All graphs share this constant, even if `constant` does not cache it. The attribute `cached` makes each
-        # FunctionGraph copy it.
+        # Expressions for several graphs share this constant. With the attribute `cached`, each FunctionGraph uses its
+        # own copy. `constant` does not set this attribute for every constant.
         found.cached = True
     return found
 

@@ -216,14 +216,14 @@ def local_subtensor_remove_broadcastable_index(node):
 @register_canonicalize("fast_compile")
 @local_optimizer([Subtensor], requirements=[lifts(Subtensor)])
 def local_subtensor_lift(node):
-    """Take elements before functions are applied.
+    """Index the arguments of an elementwise function or Rebroadcast instead of its result.
 
     exp(x)[i]  ->  exp(x[i])          [canonicalize, fast_run, fast_compile]
     (x + y)[i:]  ->  x[i:] + y[i:]
     Rebroadcast((0, False))(row)[:, i:]  ->  Rebroadcast((0, False))(row[:, i:])
 
-    The result of the function must have no other clients, unless the function's argument is a shape. Each operand must
-    be broadcast in all dimensions or in none.
+    The result of the function must have no clients other than the indexing, unless the function's argument is a shape
+    vector. The function must broadcast each operand in all dimensions or in none.
     """
     u, out = node.inputs[0], node.outputs[0]
     inner = u.owner
@@ -729,7 +729,7 @@ def local_subtensor_merge(node):
 def _merged_index(x, index1, index2, fgraph):
     """Return the index for which ``x[index]`` is ``x[index1][index2]``.
 
-    Return None if it needs arithmetic at run time, or if the indexing raises an error.
+    Return None if computing this index needs arithmetic at run time, or if the indexing raises an error.
     """
     if any(map(_has_step_zero, (*index1, *index2))):
         return None

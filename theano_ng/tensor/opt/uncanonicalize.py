@@ -124,7 +124,7 @@ def local_dimshuffle_subtensor(x, op, node):
                 known = x.broadcastable[len(new_index)]
                 if entry.step is not None or entry.start is None and entry.stop is None and not known:
                     return None
-                # In a dimension of length one, x[-2:] takes everything, but x[-2] is out of bounds.
+                # If the length is known to be one, use index 0: x[-2:] takes the element, but x[-2] is out of bounds.
                 entry = 0 if known or entry.start is None else entry.start
             dim += 1
         new_index.append(entry)

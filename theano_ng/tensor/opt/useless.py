@@ -73,7 +73,7 @@ def _kept(x, out):
     (Cast(x), _kept),
 )
 def local_useless_elemwise():
-    """Replace an elementwise operation that returns an input or a constant.
+    """Replace an elementwise operation whose result is one of its inputs, or a constant, by this result.
 
     eq(x, x)  ->  1          [canonicalize, specialize, fast_run, fast_compile]
     neq(x, x)  ->  0
@@ -143,7 +143,7 @@ at_most_0, negative = _bound(lambda value: value <= 0), _bound(lambda value: val
     (Minimum(at_most_0, length), at_most_0),
 )
 def local_useless_elemwise_comparison():
-    """Replace a comparison whose result does not depend on values.
+    """Replace a comparison, maximum or minimum whose result does not depend on the values of tensors by this result.
 
     x < x  ->  0          [canonicalize, stabilize, specialize, fast_run]
     x > x  ->  0
@@ -171,7 +171,7 @@ def _is_switch(v):
 @register_canonicalize("fast_compile", "local_remove_switch_const_cond")
 @local_optimizer([Elemwise], when=computes(scalar.Switch))
 def local_useless_switch(node):
-    """Replace a switch whose condition is constant, or whose branches are equal.
+    """Replace a switch whose condition is constant, or whose branches are equal, by one of its branches.
 
     switch(1, x, y)  ->  x          [canonicalize, specialize, fast_run, fast_compile, local_remove_switch_const_cond]
     switch(0, x, y)  ->  y

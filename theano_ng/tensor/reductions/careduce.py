@@ -162,9 +162,10 @@ class CAReduce(NativeOp, Op):
         return DimShuffle(reduced.type.broadcastable, order)(reduced)
 
     def L_op(self, inp, out, grads):
-        """Return the gradient of a sum or an extreme. Raise MethodNotDefined for other reductions.
+        """Return the gradient of a sum or an extreme. Raise MethodNotDefined for other reductions with a float result.
 
-        Each element that equals the extreme gets the whole gradient of the output.
+        Each element that equals the extreme gets the whole gradient of the output. If the result is an integer or bool,
+        the gradient is zero.
         """
         (x,), (gz,) = inp, grads
         if out[0].type.dtype not in CONTINUOUS:
@@ -380,11 +381,11 @@ class CAReduceDtype(CAReduce):
         See `CAReduce`.
     axis : int, sequence of int or None
     dtype : str, optional
-        The dtype of the result. The default is the dtype of the input, but int64 for bool and narrower signed integers,
-        and uint64 for narrower unsigned integers. The default does not depend on `acc_dtype`.
+        The dtype of the result. The default is int64 for bool and signed integers, uint64 for unsigned integers, and
+        otherwise the dtype of the input. The default does not depend on `acc_dtype`.
     acc_dtype : str, optional
-        The dtype of the accumulator. The default is at least int64, uint64, float64 or complex128, according to the
-        kind of the input. The default is float64 if the result is a float and an integer accumulator could wrap around.
+        The dtype of the accumulator. The default is int64, uint64, float64 or complex128, according to the kind of the
+        input. But if `dtype` is a float and an integer accumulator could wrap around, the default is float64.
     """
 
     __props__: tuple[str, ...] = ("scalar_op", "axis", "dtype", "acc_dtype")

@@ -317,7 +317,7 @@ class DiffOp(NativeOp, Op):
             padded = join(axis, edge, g, edge)
             g = padded[before + (slice(None, -1),)] - padded[before + (slice(1, None),)]
         if self.n:
-            # If the axis is shorter than n, the padded gradient is too long.
+            # If the axis is shorter than n, the padded gradient is longer than x. Remove its end.
             g = g[before + (slice(None, x.shape[axis]),)]
             g = patternbroadcast(g, x.broadcastable)
         return [g]

@@ -116,8 +116,8 @@ class MaxAndArgmax(_ArgmaxBase):
         return [shape, shape]
 
     def grad(self, inp, grads):
-        # The gradient of an element is g_max if the element equals the maximum. If several elements equal the maximum,
-        # each of them gets g_max. The index is piecewise constant.
+        # The gradient of each element that equals the maximum is g_max, even if several elements equal the maximum. The
+        # gradient with respect to the index is ignored, because the index is piecewise constant.
         (x,) = inp
         g_max, _ = grads
         if x.dtype in DISCRETE:

@@ -393,7 +393,7 @@ class _Packing:
             else:
                 expected = (Access.VARYING,)
             if access not in expected:
-                raise NotImplementedError("another access to an operand than the driver expects")
+                raise NotImplementedError("the kernel does not access an operand in the way that the driver expects")
         kernel, needs_python = elemwise_kernel(program)
         if needs_python:
             raise NotImplementedError("the kernel needs Python's C API, which the driver does not support")

@@ -120,12 +120,12 @@ def mean(
     if op:
         if dtype not in (None, "float64"):
             raise NotImplementedError(
-                "The Mean op does not support the dtype argument, it always uses float64. Use op=False for dtype %r."
+                "mean(op=True) does not support the parameter dtype, except float64. Use op=False for dtype %r."
                 % (dtype,)
             )
         if acc_dtype not in (None, "float64"):
             raise NotImplementedError(
-                "The Mean op does not support the acc_dtype argument, it always uses float64. Use op=False for "
+                "mean(op=True) does not support the parameter acc_dtype, except float64. Use op=False for "
                 "acc_dtype %r." % (acc_dtype,)
             )
         out = Mean(axes_or_none(input, axis))(input)
@@ -135,16 +135,16 @@ def mean(
         # `dtype` is the dtype of the sum. The division below may change the dtype of the result.
         sum_dtype = dtype_name(dtype)
     else:
-        # Sums of 64-bit integers could wrap around.
+        # Sum 64-bit integers in float64, because their sum could wrap around as an integer.
         sum_dtype = {"int64": "float64", "uint64": "float64"}.get(input.dtype)
-    # A float16 sum would overflow although the mean is small.
+    # Compute a float16 sum in float32, because the sum may exceed the range of float16 although the mean does not.
     narrow = (sum_dtype or input.dtype) == "float16"
     if narrow:
         sum_dtype = "float32"
 
     s = sum(input, axis=axis, dtype=sum_dtype, keepdims=keepdims, acc_dtype=acc_dtype)
     if s.dtype in ("float16", "float32", "complex64"):
-        # Dividing a float32 sum by an int64 count would return float64.
+        # With an int64 or float64 count, the quotient would be wider than the sum.
         count_dtype = "float32"
     else:
         count_dtype = "float64"

@@ -82,9 +82,9 @@ class Alloc(NativeOp, Op):
     The value is broadcast to the shape. The shape inputs are not connected to the output.
 
     As for every other Op, dimensions that are repeated should be broadcastable in the type of the value (use
-    `addbroadcast`). At run time, other dimensions of length 1 are repeated, too, as in NumPy. But a rewritten graph may
-    assume that their lengths equal the lengths of the result, and raise an error. The gradient has the shape of the
-    value.
+    `addbroadcast`). At run time, non-broadcastable dimensions of length 1 are repeated, too, as in NumPy. But a
+    rewritten graph may assume that such a dimension has the length of the result, and may raise an error. The gradient
+    has the shape of the value.
 
     Raises
     ------
@@ -299,11 +299,10 @@ sum_to_shape = SumToShape()
 
 
 def sum_over_repeated(g, x):
-    """Return the gradient with respect to x, where x was broadcast to another tensor.
+    """Return the gradient with respect to x, given the gradient `g` with respect to a tensor to which x was broadcast.
 
-    `g` is the gradient with respect to this other tensor. It is summed over all dimensions in which x was repeated.
-    These are the dimensions that x lacks, the broadcastable dimensions of x, and the dimensions in which x has length 1
-    at run time.
+    `g` is summed over all dimensions in which x was repeated. These are the dimensions that x lacks,
+    the broadcastable dimensions of x, and the dimensions in which x has length 1 at run time.
 
     Parameters
     ----------

@@ -57,7 +57,7 @@ _TYPE_NUMBER = {
 
 
 def _undefined_grads(op, inputs, why):
-    """Return undefined gradients for all inputs. `why` is the reason."""
+    """Return undefined gradients for all inputs. `why` says why the gradients are undefined."""
     return [grad_undefined(op, i, x, why) for i, x in enumerate(inputs)]
 
 
@@ -371,8 +371,8 @@ class ARange(NativeOp, Op):
         if step == 0:
             raise ZeroDivisionError("arange: step must not be zero")
         if abs((stop - start) / step) > 2.0**62:
-            # Check this here, because the count may overflow in NumPy.
-            raise ValueError("arange: an array cannot have so many elements as there are between start and stop")
+            # Refuse a huge range here, because NumPy's number of elements may overflow.
+            raise ValueError("arange: the range from start to stop has more elements than an array can have")
         if self._kind(node) != "int":
             out_[0][0] = np.arange(start, stop, step, dtype=self.dtype)
             return
@@ -435,7 +435,7 @@ _arange: dict[str, ARange] = {}
 def _range_dtype(*dtypes):
     """Return the dtype of a range whose bounds and step have the given dtypes, according to `config.cast_policy`."""
     if config.cast_policy in ("numpy", "numpy+floatX"):
-        # NumPy's result is at least as wide as its default integer, so float32 becomes float64.
+        # np.arange returns a dtype that can represent the default integer int64, so float32 becomes float64.
         dtype = np.result_type("int64", *dtypes).name
         if (
             config.cast_policy == "numpy+floatX"
@@ -446,7 +446,7 @@ def _range_dtype(*dtypes):
             dtype = "float32"
         return dtype
     dtype = scal.upcast(*dtypes)
-    # A constant bound may have an 8-bit dtype, which is too narrow for sums of indices.
+    # Widen integers: a constant bound may have an 8-bit dtype, which is too narrow for sums of indices.
     if dtype.startswith("int") or dtype == "bool":
         return "int64"
     return "uint64" if dtype.startswith("uint") else dtype
@@ -468,7 +468,7 @@ def arange(
     Returns
     -------
     TensorVariable
-        A vector of length ceil((stop - start) / step), or 0.
+        A vector of length ceil((stop - start) / step), or of length 0 if this number is negative.
 
     Raises
     ------
@@ -536,7 +536,7 @@ class _nd_grid:
         start = 0 if s.start is None else s.start
         step = 1 if s.step is None else s.step
         if isinstance(step, complex):
-            # An imaginary step is the number of points. The stop is included.
+            # As in NumPy, the step 5j means 5 points from start to stop, including stop.
             count = int(abs(step))
             gap = (s.stop - start) / np.float64(max(count - 1, 1))
             return start + arange(count) * gap

@@ -28,7 +28,7 @@ numpy_diagonal_return_view = True
 
 
 def _limited(offset):
-    """Clip the offset of a diagonal to the range of a packed parameter. Arrays have no diagonals beyond this range."""
+    """Clip the offset of a diagonal to +-2**62, which fits into int64. No array has diagonals beyond this range."""
     return min(max(offset, -(2**62)), 2**62)
 
 
@@ -40,7 +40,7 @@ class ExtractDiag(NativeOp, Op):
     offset : int
         The offset of the diagonal: positive above the main diagonal, negative below.
     axis1, axis2 : int
-        The axes of the planes.
+        The two axes that span each plane. The last axis of the result is along the diagonals.
     view : bool
         Whether to return a view of the input instead of a copy.
     """
@@ -102,8 +102,8 @@ class ExtractDiag(NativeOp, Op):
         if x.dtype in DISCRETE:
             return [x.zeros_like(dtype=config.floatX)]
         axis1, axis2 = self._axes(x.ndim)
-        # AllocDiag makes square planes, which may be larger or smaller than the planes of x. The diagonal itself always
-        # fits.
+        # AllocDiag makes square planes, which may be larger or smaller than the planes of x. Copy only the part of the
+        # square planes that fits. It contains the whole diagonal.
         planes = AllocDiag(self.offset, axis1, axis2)(gz)
         fit, place = [slice(None)] * x.ndim, [slice(None)] * x.ndim
         for axis in (axis1, axis2):
@@ -143,7 +143,7 @@ class AllocDiag(NativeOp, Op):
     offset : int
         The offset of the diagonal that contains the last axis of the input.
     axis1, axis2 : int
-        The axes of the planes in the result.
+        The two axes of the result that span each plane.
     """
 
     __props__ = ("offset", "axis1", "axis2")
@@ -224,7 +224,8 @@ def diag(v: TensorLike, k: int = 0) -> TensorVariable:
     Parameters
     ----------
     v : tensor_like
-        A vector, or a tensor of at least two dimensions. The diagonals of the first two dimensions are returned.
+        A vector, or a tensor of at least two dimensions. For such a tensor, the result contains the k-th diagonals of
+        the planes along its first two axes.
     k : int
         The offset of the diagonal: positive above the main diagonal, negative below.
 

@@ -85,7 +85,7 @@ class Join(NativeOp, Op):
     TypeError
         If the tensors differ in ndim or are 0-d, or if the axis is not an integer.
     ValueError
-        If there is no tensor to join. At run time, if the other dimensions of the tensors differ.
+        If there is no tensor to join. At run time, if lengths differ along a dimension other than the axis.
     """
 
     __props__ = ("view",)
@@ -135,7 +135,7 @@ class Join(NativeOp, Op):
         elif known is None:
             pattern = [False] * ndim
         else:
-            # The other dimensions must agree: if one tensor has length 1, all tensors have length 1.
+            # All dimensions except the axis must agree: if one tensor has length 1 along such a dimension, all have.
             pattern = [i != known and any(x.broadcastable[i] for x in tensors) for i in range(ndim)]
         dtype = scal.upcast(*[x.dtype for x in tensors])
         return Apply(self, [axis, *tensors], [TensorType(dtype, pattern)()])
@@ -277,7 +277,7 @@ class Split(NativeOp, Op):
             raise IndexError("Split axis %d out of bounds [%d, %d)" % (known, -x.ndim, x.ndim))
         pattern = list(x.broadcastable)
         if self.len_splits != 1:
-            # Even if the axis of x has length 1, a part may be empty. So the outputs are not broadcastable along it.
+            # Even if x has length 1 along the axis, a part may be empty. So no output is broadcastable along the axis.
             for i in range(x.ndim) if known is None else (known % x.ndim,):
                 pattern[i] = False
         type_ = TensorType(x.dtype, pattern)
@@ -335,7 +335,9 @@ def split(x: TensorLike, splits_size: TensorLike, n_splits: int, axis: IntLike =
     ----------
     x : tensor
     splits_size : integer vector of length n_splits
+        The lengths of the parts along `axis`.
     n_splits : int
+        The number of parts.
     axis : int or integer scalar variable
 
     Returns
@@ -521,7 +523,7 @@ class Tile(NativeOp, Op):
                     "Tile: repetitions must not be negative, but the repetition of dimension %d is %d" % (i, rep)
                 )
         sizes = (1,) * (self.ndim - x.ndim) + x.shape
-        # Allocate the result here, because the size overflows in NumPy's tile without an error.
+        # Allocate the result here: `numpy.tile` reports no error if the size of the result overflows.
         result = np.empty([int(rep) * size for rep, size in zip(reps, sizes)], dtype=x.dtype)
         if result.size:
             result[...] = np.tile(x, tuple(int(rep) for rep in reps))
@@ -596,7 +598,8 @@ def tile(x: TensorLike, reps: ShapeLike, ndim: int | None = None) -> TensorVaria
         else:
             missing = ndim - vector.shape[0]
             missing = assert_op(missing, ge(missing, 0))
-            # If a repetition is missing, read element 0, because both branches of the switch are evaluated.
+            # Both branches of the switch are evaluated. If a repetition is missing, its branch reads element 0 instead
+            # of an element with a negative index.
             reps = [switch(i < missing, 1, vector[maximum(i - missing, 0)]) for i in range(ndim)]
     ndim = max(len(reps), x.ndim, ndim or 0)
     reps = [1] * (ndim - len(reps)) + reps

@@ -59,7 +59,10 @@ def _tensor_of(v):
 
 
 def _element_of_shape(v):
-    """Return ``(Shape_i, x, i)`` if `v` is the length of dimension i of `x`, as Shape_i or as an element of Shape."""
+    """Return ``(Shape_i, x, i)`` if Shape_i or an element of Shape computes `v`, the length of dimension i of `x`.
+
+    Otherwise return None.
+    """
     node = v.owner
     if node is None:
         return None
@@ -163,7 +166,7 @@ class Lengths:
         return form if len(form) <= MAX_TERMS else None
 
     def _chosen(self, v, op, operands):
-        """Return the operand that a maximum, minimum or choice always equals.
+        """Return the operand that a maximum, minimum or switch always equals.
 
         Return None for other operations, and if the result depends on the values of the lengths.
         """
@@ -228,7 +231,7 @@ class Lengths:
     def _if_positive(self, form):
         """Return a linear form that is at least as large as `form` if `form` is positive.
 
-        If ``maximum(n, 0)`` or ``maximum(n, 0) - 1`` is positive, the maximum is n.
+        If ``maximum(n, 0)`` or ``maximum(n, 0) - 1`` is positive, the maximum equals n, so n replaces it.
         """
         while form[None] <= 0 and len(form) == 2:
             (term,) = [t for t in form if t is not None]
@@ -243,14 +246,15 @@ class Lengths:
         return form
 
     def _with_operand(self, form, term, operand):
-        """Return a linear form in which an operand of `term`, a minimum or a maximum, replaces `term`."""
+        """Return the linear form in which `operand` replaces `term`, a minimum or maximum that has this operand."""
         rest = {t: factor for t, factor in form.items() if t is not term}
         return self._with_tensors(total(rest, self._terms(self._first[operand])))
 
     def _with_tensors(self, form):
-        """Return an equal linear form without terms that are tensors converted to scalars and back.
+        """Return an equal linear form without conversions of tensors to scalars and back.
 
-        Slices of arrays contain such conversions.
+        If a term is a tensor after both conversions, the tensor itself replaces the term. The lengths of slices contain
+        such terms.
         """
         for term, factor in list(form.items()):
             tensor = None if term is None else _tensor_of(term)

@@ -1,4 +1,4 @@
-"""Ops that change shapes: reshape and flatten, new and swapped dimensions, conversions of scalars and 0-d tensors."""
+"""Ops that change shapes: reshape, flatten, new and swapped dimensions, conversions between scalars and 0-d tensors."""
 
 from __future__ import annotations
 
@@ -290,7 +290,7 @@ class Reshape(NativeOp, Op):
                 if total is None:
                     total = _product(ishapes[0])
                 # Compute the length in case this size is -1: divide the number of elements by the product of the other
-                # sizes. None of the other sizes is -1 in this case. The product may be 0.
+                # sizes. None of the other sizes is -1 in this case. The product may be 0, so divide by at least 1.
                 others = [s if known[j] is None else known[j] for j, s in enumerate(sizes) if j != i]
                 others = _product([s for s in others if not isinstance(s, int) or s != 1])
                 if isinstance(others, int):
@@ -374,7 +374,7 @@ def reshape(x: TensorLike, newshape: ShapeLike, ndim: int | None = None) -> Tens
 class Flatten(NativeOp, Op):
     """An Op that merges the trailing dimensions of a tensor: ``Flatten(outdim)(x)``.
 
-    The first ``outdim - 1`` dimensions are kept. The function `flatten` does not use this Op, but Reshape.
+    The first ``outdim - 1`` dimensions are kept. The function `flatten` uses Reshape instead of this Op.
 
     Parameters
     ----------
@@ -461,7 +461,7 @@ def flatten(x: TensorLike, ndim: int | None = None, outdim: int | None = None) -
     if ndim < 1 or ndim > max(x.ndim, 1):
         raise ValueError("ndim %s out of bound [1, %d)" % (ndim, max(x.ndim, 1) + 1))
     lengths = [x.shape[i] for i in range(x.ndim)]
-    # A size of -1 would be ambiguous if one of the other lengths were 0.
+    # Compute the merged length, because a size of -1 would be ambiguous if one of the kept lengths were 0.
     merged = functools.reduce(operator.mul, lengths[ndim - 1 :]) if ndim > 1 else -1
     result = x.reshape((*lengths[: ndim - 1], merged), ndim=ndim)
     flags = x.broadcastable
@@ -527,7 +527,8 @@ def transpose(x: TensorLike, axes: Sequence[int] | None = None) -> TensorVariabl
     ----------
     x : tensor
     axes : sequence of int, optional
-        The new order of the dimensions. By default, the order is reversed, and ``.T`` is appended to the name.
+        The new order of the dimensions. By default, the order is reversed, and the name of the result is the name of x
+        with ``.T`` appended.
 
     Returns
     -------

@@ -1,9 +1,10 @@
 """Pooling: the maximum, sum or average of the elements in windows that slide over the last axes of a tensor.
 
 Along each axis, the windows begin at ``i * stride - pad``. With `ignore_border`, only windows count that lie completely
-in the image and its margins of `pad` elements. Without `ignore_border`, there are as many windows as needed to cover
-the image, and the last window may be cut. Elements of the margins are ignored, except in the divisor of
-'average_inc_pad'. If a window contains NaN, its maximum is NaN. All elements that equal the maximum get its gradient.
+in the image and its margins of `pad` elements. Without `ignore_border`, the windows continue until one reaches the end
+of the image, or the next one would begin beyond the end. The last window may be cut. Elements of the margins are
+ignored, except in the divisor of 'average_inc_pad'. If a window contains NaN, its maximum is NaN. All elements that
+equal the maximum get its gradient.
 """
 
 from __future__ import annotations
@@ -141,8 +142,8 @@ def pool_2d(
     Raises
     ------
     ValueError
-        If the mode is unknown, a parameter is passed by both names, or windows are invalid. Variables are checked at
-        run time.
+        If the mode is unknown, a parameter is passed by both names, or windows are invalid. Windows that are given by
+        variables are checked at run time.
     TypeError
         If the windows are not integers, or the input is complex.
     NotImplementedError
@@ -216,7 +217,7 @@ class _Pooling(NativeOp, OpenMPOp):
     function : str
         The name of the native function.
     native_dtypes : collection of str
-        The dtypes that the native function supports. Other dtypes are computed by NumPy.
+        The dtypes that the native function supports. For other dtypes, the Op uses NumPy.
     """
 
     __props__ = ("ignore_border", "mode", "ndim")
@@ -491,7 +492,7 @@ class Pool(_Pooling):
 
 
 class PoolGrad(_Pooling):
-    """The base class of Ops for the gradient of pooling with respect to the image. The image is their first input."""
+    """The base class of Ops for the gradient of pooling with respect to the image, the first input of these Ops."""
 
     def infer_shape(self, node, shapes):
         return [shapes[0]]
@@ -505,8 +506,8 @@ class MaxPoolGrad(PoolGrad):
     """An Op for the gradient of 'max' pooling with respect to `x`.
 
     In ``MaxPoolGrad(ignore_border, ndim)(x, maxout, gz, ws, stride, pad)``, `maxout` contains the maxima of the
-    windows. An element of `x` that equals the maximum of a window gets the gradient `gz` of this window. If it equals
-    the maxima of several windows, their gradients are summed.
+    windows. An element of `x` that equals the maximum of a window gets the gradient `gz` of this window. If the element
+    equals the maxima of several windows, it gets the sum of the gradients of these windows.
 
     Parameters
     ----------
@@ -594,9 +595,9 @@ class AveragePoolGrad(PoolGrad):
 
 
 def _sums_at_maxima(op, x, maxout, direction, numbers):
-    """Return the sum of `direction` over the elements at which `x` equals the maximum, for each window.
+    """Return, for each window, the sum of `direction` over the elements at which `x` equals the window's maximum.
 
-    `maxout` contains the maxima. If `maxout` is None, the maxima are computed from `x`.
+    `maxout` contains the maxima of the windows. If `maxout` is None, the maxima are computed from `x`.
     """
     result = _empty(shape_of_output(x.shape, *numbers, op.ignore_border), x.dtype)
     axes, spread = tuple(range(-op.ndim, 0)), (Ellipsis, *[None] * op.ndim)
@@ -613,10 +614,11 @@ def _same_shape(op, x, direction):
 
 
 class DownsampleFactorMaxGradGrad(_Pooling):
-    """An Op for the gradient of `MaxPoolGrad`.
+    """An Op for the gradient of `MaxPoolGrad` with respect to its input `gz`.
 
-    In ``DownsampleFactorMaxGradGrad(ignore_border, mode, ndim)(x, maxout, gz, ws, stride, pad)``, `gz` has the shape of
-    `x`. The result for a window is the sum of `gz` over the elements at which `x` equals the maximum in `maxout`.
+    In ``DownsampleFactorMaxGradGrad(ignore_border, mode, ndim)(x, maxout, gz, ws, stride, pad)``, `gz` is the gradient
+    of the result of `MaxPoolGrad`, and has the shape of `x`. The result for a window is the sum of this `gz` over the
+    elements at which `x` equals the maximum in `maxout`.
 
     Parameters
     ----------

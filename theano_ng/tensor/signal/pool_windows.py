@@ -71,8 +71,8 @@ def output_length(n, window, stride, pad, ignore_border):
     """Return the number of windows along an axis. The arguments are numbers or variables.
 
     With `ignore_border`, only complete windows count: ``(n + 2 pad - window) // stride + 1``. Without `ignore_border`,
-    there are as many windows as needed to reach the end of the axis, and the last window may be cut. An axis of length
-    0 has no windows.
+    the windows continue until one reaches the end of the axis, or the next one would begin beyond the end. The last
+    window may be cut. An axis of length 0 has no windows.
     """
     if not any(isinstance(i, Variable) for i in (n, window, stride, pad)):
         if n == 0:

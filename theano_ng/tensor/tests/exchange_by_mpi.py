@@ -41,9 +41,9 @@ def blocking():
 
 
 def exchange():
-    """Send and receive in one function of both processes, with every linker that takes a schedule.
+    """Call a function that sends and receives, in both processes and with every linker that takes a schedule.
 
-    The schedule puts waits last, and lower tags first.
+    The schedule puts nodes that wait after all nodes that start a transfer, and nodes with lower tags first.
     """
     for linker in (
         theano.gof.OpWiseCLinker(schedule=IN_TURN),

@@ -57,6 +57,7 @@ def generated(*strategies, examples=30, **named):
     *strategies, **named
         As for `hypothesis.given`.
     examples : int
+        The number of runs of the method, each with newly drawn arguments.
     """
 
     def decorate(method):

@@ -88,7 +88,7 @@ def copymod(dct, without=None, **kwargs):
     changed = {key: value for key, value in dct.items() if key not in (without or ())}
     missing = [key for key in without or () if key not in dct]
     if missing:
-        raise KeyError("copymod cannot leave out %s: there are %s" % (missing, sorted(dct)))
+        raise KeyError("copymod cannot remove the keys %s: the dictionary has the keys %s" % (missing, sorted(dct)))
     changed.update(kwargs)
     return changed
 

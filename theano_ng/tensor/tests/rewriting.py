@@ -43,7 +43,7 @@ class RewriteCase(unittest.TestCase):
         config.on_opt_error = self._policy
 
     def check(self, out, expected, values=None, query=None, rtol=1e-6):
-        """Rewrite `out`, and compare the printed graph with `expected`, unless it is None.
+        """Rewrite `out`, and compare the printed graph with `expected`, unless `expected` is None.
 
         Also compare the results before and after rewriting. `values` maps names of inputs to values.
         """

@@ -137,8 +137,8 @@ class TestCreation(unittest.TestCase):
 
     def test_dtypes_of_ranges(self):
         for policy, floatX, wanted in (
-            # The words are the dtypes of T.arange for bounds of these dtypes: int8, uint8, uint64, float32, float32 and
-            # int64, float64.
+            # Each string lists the dtypes of six ranges. Their bounds have the dtypes int8; uint8; uint64; float32;
+            # float32 and int64; float64.
             ("custom", "float64", "int64 int64 float64 float32 float64 float64"),
             ("custom", "float32", "int64 int64 float64 float32 float64 float64"),
             ("numpy+floatX", "float64", None),

@@ -560,9 +560,9 @@ class TestOrder(NativeCase):
                 np.testing.assert_array_equal(got, np.argsort(x, kind="stable"), err_msg=str((n, bits)))
 
     def test_complex_numbers_with_nan(self):
-        """Complex numbers with NaN are sorted as in NumPy: they come last.
+        """Complex numbers with NaN are sorted as in NumPy: they come after all other numbers.
 
-        They are ordered by which of their parts is NaN, then by the other part.
+        Their order depends first on which part is NaN (imaginary, real, both), then on the part that is not NaN.
         """
         odd = np.array([0.0, -0.0, 1.0, -1.5, 7.0, np.inf, -np.inf, np.nan, -np.nan])
         for dtype in ("complex64", "complex128"):

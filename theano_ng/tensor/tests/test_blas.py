@@ -20,7 +20,7 @@ TOL = {"float32": 1e-4, "float64": 1e-11, "complex64": 1e-4, "complex128": 1e-11
 
 class TestInPlace(unittest.TestCase):
     def test_rules(self):
-        """Each rule replaces an Op by the Op that overwrites its first input."""
+        """Each rule replaces an Op by the corresponding in-place Op, which overwrites the first input."""
         A, x, y, a = T.dmatrix("A"), T.dvector("x"), T.dvector("y"), T.dscalar("a")
         for rule, before, after, inputs in (
             (opt.local_inplace_gemv, ops.gemv_no_inplace, ops.gemv_inplace, (y, a, A, x, a)),
@@ -261,7 +261,7 @@ class NativeOps(unittest.TestCase):
                 run(blas.batched_dot, *map(np.ones, shapes))
 
     def test_lengths_beyond_those_of_blas(self):
-        """An operand with a dimension that is too long for the index type of BLAS raises an error that names it.
+        """If a dimension of an operand exceeds the index type of BLAS, the Op raises an error that names the operand.
 
         This also holds for an operand without elements.
         """

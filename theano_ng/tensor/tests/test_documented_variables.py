@@ -71,7 +71,7 @@ class TestConstructors(unittest.TestCase):
         big = TensorType("float64", (False,) * 8)
         self.assertEqual(big("x").ndim, 8)
         self.assertEqual(TensorType("float64", (False,) * 2), T.dmatrix)
-        # an old example passes a third positional argument
+        # TensorType accepts a third positional argument, which an old example passes
         third = TensorType("complex64", [False, True, False], False)()
         other = TensorType("complex64", [True, False, False])()
         self.assertEqual((third + other).broadcastable, (False,) * 3)
@@ -286,7 +286,7 @@ class TestShaping(unittest.TestCase):
             f = theano.function([x], out)
             self.assertEqual(f(np.ones((1, 3))).shape, (1, 3))
             self.assertRaises(ValueError, f, np.ones((2, 3)))
-        # No node is added if the dimension already has the pattern.
+        # No node is added if the dimensions already have the requested pattern.
         self.assertIs(T.addbroadcast(T.addbroadcast(x, 0), 0).owner.inputs[0], x)
         self.assertIs(T.unbroadcast(x, 0), x)
         self.assertIs(T.patternbroadcast(x, (False, False)), x)

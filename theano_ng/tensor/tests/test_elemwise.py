@@ -46,7 +46,7 @@ def types_of(*arrays):
 
 
 class MulAdd(scalar.ScalarOp):
-    """A user's scalar Op with C++ support code: (x * y + z, x)."""
+    """A user's scalar Op with C++ support code. Its two results are ``x * y + z`` and ``x``."""
 
     nin, nout = 3, 2
 
@@ -67,7 +67,7 @@ class MulAdd(scalar.ScalarOp):
 
 
 class Refuse(scalar.UnaryScalarOp):
-    """A user's scalar Op whose C code calls the Python C API: 2 * x, or an exception for negative x."""
+    """A user's scalar Op ``2 * x``. For negative x, its C code raises an exception by a call of the Python C API."""
 
     def output_types(self, types):
         return types
@@ -87,7 +87,7 @@ MAKERS = "make_loop", "make_loop_careduce", "make_reordered_loop"  # functions o
 
 
 class LoopAdd(theano.Op):
-    """An Op z = x + y with C code of elemwise_cgen; y may be broadcast.
+    """An Op ``z = x + y`` whose C code `elemwise_cgen` generates. The input y may be broadcast.
 
     `loops` is the name of the function that generates the loops.
     """
@@ -543,7 +543,7 @@ class TestDerivatives(unittest.TestCase):
         f = theano.function([x, v], theano.gradient.Rop(tt.tanh(x) * x, x, v))
         xv, vv = np.array([0.1, 0.5, -1.0]), np.array([1.0, 2.0, -1.0])
         np.testing.assert_allclose(f(xv, vv), vv * (np.tanh(xv) + xv * (1 - np.tanh(xv) ** 2)))
-        # SciPy has the derivative of jv only in the second argument.
+        # SciPy has only the derivative of jv with respect to the second argument, so R_op raises for the first one.
         v = tt.dvector("v")
         f = theano.function([v, x], theano.gradient.Rop(tt.jv(v, x), x, x))
         np.testing.assert_allclose(f([1.0], [2.0]), 2 * (scipy.special.jv(0, 2) - scipy.special.jv(2, 2)) / 2)

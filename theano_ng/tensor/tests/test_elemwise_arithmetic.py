@@ -65,7 +65,7 @@ class TestPower(unittest.TestCase):
     def test_special_values(self):
         for dtype in ("float64", "float32"):
             info = np.finfo(dtype)
-            whole = float(1 / info.eps)  # odd integers exist only below 2 * whole
+            whole = float(1 / info.eps)  # from 2 * whole on, all floats are even integers
             positive = [
                 0,
                 1,

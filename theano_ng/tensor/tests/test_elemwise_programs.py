@@ -262,7 +262,7 @@ class TestInPython(unittest.TestCase):
         self.assertGreater(seen, 30)
 
     def test_integers_of_bools(self):
-        """Sums and products of bools with an integer result are computed in the integer dtype, unlike NumPy's."""
+        """Sums and products of bools with an integer result dtype are computed in this dtype. NumPy would use bool."""
         b = T.TensorType("bool", (False,))
         values = [np.array([0, 0, 1, 1], bool), np.array([0, 1, 0, 1], bool)]
         for dtype in ("int8", "uint8", "int32", "int64"):

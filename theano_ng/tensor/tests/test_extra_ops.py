@@ -218,7 +218,7 @@ class TestAgainstNumPy(unittest.TestCase):
         gradient = theano.grad(E.cumprod(x).sum(), x)
         np.testing.assert_allclose(gradient.eval({x: value}), [1, p + p * q, 0, 0, 0], rtol=1e-14)
         second = theano.grad(gradient[1], x)
-        # gradient[1] is x0 (1 + x2 + x2 x3 + x2 x3 x4)
+        # These are the derivatives of gradient[1], which is x0 * (1 + x2 + x2 * x3 + x2 * x3 * x4).
         np.testing.assert_allclose(second.eval({x: value}), [1 + q, 0, p, p * q * (1 + r), 0], rtol=1e-14)
         step = np.array([1.0, 2.0, 0.5, -1.0, 3.0])
         moved = T.Rop(E.cumprod(x), x, T.constant(step)).eval({x: value})

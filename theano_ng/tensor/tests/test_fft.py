@@ -106,8 +106,8 @@ class TestOps(unittest.TestCase):
         self.backward["float64"].check_gradient(x, s=s)
 
     def test_default_gradient_cuts_nothing(self):
-        # With the default lengths of rfft and irfft, the gradient is not padded with zeros and not cut. Its only
-        # IncSubtensor multiplies the elements that also represent their complex conjugates.
+        # With the default lengths of rfft and irfft, the gradient is neither padded nor cut, which would need
+        # a second IncSubtensor. The only one scales the elements that also represent their complex conjugates.
         x, y = tt.dtensor3(), tt.dtensor4()
         for given, out in ((x, fft.rfft(x)), (y, fft.irfft(y)), (y, fft.irfft(y, is_odd=True))):
             ops = [type(n.op).__name__ for n in theano.gof.graph.io_toposort([given], [tt.grad(out.sum(), given)])]

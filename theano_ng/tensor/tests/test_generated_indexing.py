@@ -19,7 +19,7 @@ HUGE = (2**63 - 1, -(2**63), 2**31, -(2**40))
 
 
 class Slot:
-    """A placeholder in an index for an argument."""
+    """A placeholder in an index. An argument takes its place."""
 
     def __init__(self, number):
         self.number = number

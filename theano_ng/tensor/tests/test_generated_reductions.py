@@ -31,7 +31,7 @@ AXES = {0: [()], 1: [(0,)], 2: [(0,), (1,), (0, 1)], 3: [(0,), (1,), (2,), (0, 2
 WIDE = {"b": "int64", "i": "int64", "u": "uint64"}
 
 
-# This program runs in a separate process with two OpenMP threads, because the first parallel loop starts the threads.
+# This program runs in a separate process with two OpenMP threads: in the test process, threads may already run.
 TWO_THREADS = """
 import os
 import numpy as np
@@ -572,7 +572,7 @@ class TestSoftmax(unittest.TestCase):
 
     @theano.change_flags({"DebugMode.check_finite": False})
     def test_small_and_odd_values(self):
-        # Test results down to denormal numbers. Results of rows with NaN or inf, or of -inf, contain NaN.
+        # The first row has results down to denormal numbers. Rows with NaN or inf, and rows of -inf only, give NaN.
         x = np.concatenate([np.linspace(-745, 0, 4001), [-np.inf]])[None, :]
         v = tensor.dmatrix()
         f = theano.function([v], tensor.nnet.softmax(v))
@@ -606,8 +606,8 @@ class TestDerivatives(unittest.TestCase):
                 utt.verify_grad(lambda v: build(v, axis), [x], rng=np.random.RandomState(k))
 
     def test_product_with_zeros(self):
-        # The derivative of a product by a factor is the product of the other factors. The products contain no, one or
-        # several zeros. Some products have a single factor.
+        # The derivative of a product with respect to a factor is the product of the other factors. The products contain
+        # no, one or several zeros. Some products have a single factor.
         v = tensor.dmatrix()
         for axis in (None, 0, 1):
             f = theano.function([v], theano.grad(tensor.prod(v, axis=axis).sum(), v))

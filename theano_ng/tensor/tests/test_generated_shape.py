@@ -57,7 +57,7 @@ class TestShaping(unittest.TestCase):
     specified = Compared(lambda x, s: tensor.specify_shape(x, s), lambda x, s: TestShaping.specify(x, s))
     declared = Compared(
         lambda x, ones: tensor.unbroadcast(tensor.patternbroadcast(x, ones), 0),
-        # `unbroadcast` undoes the declaration of the first dimension, so its length is not checked.
+        # `unbroadcast` undoes the declaration of the first dimension, so the length of this dimension is not checked.
         lambda x, ones: TestShaping.specify(
             x, [1 if one and i else n for i, (n, one) in enumerate(zip(x.shape, ones))]
         ),

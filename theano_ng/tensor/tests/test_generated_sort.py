@@ -222,7 +222,7 @@ class TestCounting(unittest.TestCase):
         self.counts.check(x, np.int64(2100))
 
     def test_sizes(self):
-        """Functions refuse to make results that exceed memory. Their next call is right."""
+        """`bincount` and `repeat` refuse to make results that exceed memory. The next call gives the right result."""
         f = self.counts._functions([np.array([1, 2]), np.int64(0)], {})[0]
         for mode in f:
             for x in ([0, 2**62], [2**63 - 1, 2]):

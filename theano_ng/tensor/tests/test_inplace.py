@@ -48,9 +48,9 @@ class TestInplace(unittest.TestCase):
             assert cells[0][0] is given[0], name
 
     def test_functions_on_arrays(self):
-        """Python code computes operations with a NumPy or SciPy function by calls of this function on whole arrays.
+        """If an operation with one output has a NumPy or SciPy function, Python code calls it on whole arrays.
 
-        It also does so for sums and products of any number of arrays.
+        For more than two operands of a sum or product, the code calls the binary function several times.
         """
         found = 0
         for op in vars(T).values():

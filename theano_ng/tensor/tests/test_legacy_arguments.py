@@ -1,4 +1,4 @@
-"""Tests of arguments and names that programs written for Theano 1.0 use: tensor functions accept and provide them."""
+"""The tensor module accepts the arguments and provides the names that programs written for Theano 1.0 use."""
 
 import unittest
 

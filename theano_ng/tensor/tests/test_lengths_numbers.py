@@ -1,4 +1,4 @@
-"""Random expressions of lengths have the values of the linear forms that represent them."""
+"""`Lengths` replaces random expressions of lengths by equal ones, and `never_less` orders lengths correctly."""
 
 import random
 import unittest

@@ -101,7 +101,7 @@ class TestForms(unittest.TestCase):
     def test_sums_within_sums(self):
         """`reading` analyzes nested sums if they are nested less than `MAX_SUMS` deep.
 
-        Other factors of the product do not change this limit.
+        Factors that multiply a nested sum do not change this limit.
         """
         x, y = T.dmatrix("x"), T.dmatrix("y")
         e, nested = T.exp(x), T.exp(y)
@@ -129,7 +129,7 @@ class TestForms(unittest.TestCase):
             self.assertTrue(found.isdisjoint([x, y, z]), theano.pp(v))
 
     def test_shares(self):
-        """A share of a sum is a quotient by the sum, or a product with its inverse in either order."""
+        """`_share_atom` recognizes a term divided by its sum, or multiplied by the inverse of the sum, in any order."""
         x = T.dmatrix("x")
         e = T.exp(x)
         for axis, shuffled in ((1, (0, "x")), (0, ("x", 0))):

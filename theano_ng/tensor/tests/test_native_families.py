@@ -1,4 +1,4 @@
-"""The declared parameters of the native functions of tensors, and the contents of their modules after loading."""
+"""Tests of the declared parameters of native tensor functions, and of the contents of loaded extension modules."""
 
 import glob
 import importlib
@@ -63,7 +63,7 @@ class TestLoading(unittest.TestCase):
             )
 
     def test_instructions(self):
-        """All modules of the interpreter have instructions and kernels of the same names, with their addresses."""
+        """Each module of the interpreter maps the same names of instructions and kernels to addresses."""
         blocks = [loaded_anew(m) for m in self.modules() if ".blocks_v" in m.__spec__.name]
         self.assertGreater(len(blocks), 0)
         for module in blocks:
@@ -76,7 +76,7 @@ class TestLoading(unittest.TestCase):
 
 
 class TestFilledMemory(unittest.TestCase):
-    """Tests of `alloc.fill`: new memory is filled with a byte."""
+    """Tests of `alloc.fill`: after a call, new uninitialized memory is filled with the given byte."""
 
     def setUp(self):
         self.alloc = importlib.import_module("theano_ng.tensor.native.alloc")
@@ -111,7 +111,7 @@ class TestFilledMemory(unittest.TestCase):
         self.assertEqual(set(np.empty(100, "int8").tolist()), {7})
 
     def test_threads(self):
-        """Each thread has its own fill byte. No byte remains if the first thread to begin is also the first to end."""
+        """Each thread has its own fill byte. If the first thread to set a byte also restores first, no byte remains."""
 
         def bytes_of_new_arrays():
             arrays = np.empty(100, "int8"), self.alloc.empty((600, 700), "float64")

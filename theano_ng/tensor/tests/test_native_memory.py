@@ -26,7 +26,7 @@ from theano_ng.tensor.tests.test_beyond_blocks import NativeCase
 
 PAGE = mmap.PAGESIZE
 MEGABYTE = 1 << 20
-NATIVE_BIG = 1 << 18  # minimum size in bytes of arrays that keep their memory, see native.h
+NATIVE_BIG = 1 << 18  # arrays of at least this many bytes use recycled memory, see native.h
 
 
 LIBC = ctypes.CDLL(None)
@@ -354,7 +354,7 @@ class TestNothingKept(NativeCase):
             self.check_without_memory(op, (np.zeros(n), places, starts, dense), n)
 
     def test_frames_that_are_too_large(self):
-        """A convolution raises MemoryError if its padded image exceeds any memory, also if the size overflows."""
+        """A convolution raises MemoryError if the padded image is larger than any memory, or if the size overflows."""
         for apart in (2**31 - 4, 2**32 - 4, 2**33 - 4):
             x, w = T.dtensor4(), T.dtensor4()
             op = convmm.CorrMM(border_mode=(apart // 2, apart // 2), filter_dilation=(apart, apart))

@@ -120,7 +120,7 @@ class TestLayouts(Products):
 
 class TestFactors(Products):
     def test_next_to_zero(self):
-        """A factor that is the smallest number of the dtype is not treated as zero."""
+        """Gemm, Gemv and Dot22Scalar do not treat a scalar factor as zero if it is the smallest number of the dtype."""
         for dtype in ("float32", "float64"):
             tiny = np.array(np.finfo(dtype).smallest_subnormal, dtype)
             large = np.array(1e37 if dtype == "float32" else 1e300, dtype)
@@ -136,7 +136,7 @@ class TestFactors(Products):
             self.check(blas.gemv_no_inplace, [0 * z[:, 0], tiny, x, y[:, 0], zero], 4 * np.full(5, tiny * large))
 
     def test_zero(self):
-        """Operands that are multiplied by zero are not read."""
+        """Gemm, Gemv and Dot22Scalar do not read an operand whose scalar factor is zero: NaN in it has no effect."""
         for dtype in DTYPES:
             one, zero, nan = np.array(1, dtype), np.array(0, dtype), np.array(np.nan, dtype)
             x, y = np.ones((5, 4), dtype), np.ones((4, 3), dtype)
@@ -149,7 +149,7 @@ class TestFactors(Products):
     def test_values_that_are_not_the_inputs_dtype(self):
         """Products refuse a value whose dtype is not that of the variable.
 
-        They never read the memory of the value as if it had the dtype of the variable.
+        The Ops never read the memory of such a value as if it had the dtype of the variable.
         """
         for op, shapes in (
             (blas._dot22, [(3, 4), (4, 2)]),
@@ -214,8 +214,9 @@ for usable in (False, True):
 
 class TestWithoutBLAS(unittest.TestCase):
     def test_error_and_recovery(self):
-        """Products raise an error that says why BLAS and LAPACK functions cannot be found, and work once they are
-        found.
+        """Products raise an error if BLAS and LAPACK are missing, and work once the libraries are found.
+
+        The error says why the functions cannot be found.
         """
         done = subprocess.run([sys.executable, "-c", WITHOUT_BLAS], capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr[-2000:])

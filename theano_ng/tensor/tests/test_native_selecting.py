@@ -73,9 +73,9 @@ class TestPlaces(unittest.TestCase):
                     np.testing.assert_array_equal(results(Nonzero(), both), both.nonzero())
 
     def test_wrong_positions_in_vectors(self):
-        """The error of an increment names the first invalid position, in place or not.
+        """`AdvancedIncSubtensor1` names the first invalid index in its error, whether it works in place or not.
 
-        The increment checks all positions before it changes the vector.
+        The Op checks all indices before it changes the vector.
         """
         for dtype, kind in itertools.product(("float32", "float64", "int8", "int64"), ("int64", "int32", "int8")):
             for n, (where, wrong) in itertools.product((3, 40, 1100), ((0, 50), (2, -51), (1, 99))):

@@ -55,7 +55,7 @@ def check_rop(f, x, seed=5):
 
 
 class TestGenerated(unittest.TestCase):
-    """C and Python code give NumPy's values, dtypes and shapes, and refuse what NumPy refuses."""
+    """C and Python code of linear algebra Ops give NumPy's values, dtypes and shapes, and refuse what NumPy refuses."""
 
     inverse = Compared(nlinalg.matrix_inverse, np.linalg.inv, **TIGHT)
     det = Compared(nlinalg.det, np.linalg.det, **TIGHT)
@@ -150,7 +150,7 @@ class TestGradients(unittest.TestCase):
         for shape in ((4, 4), (5, 3), (3, 5), (1, 4), (4, 1)):
             self.verify(nlinalg.pinv, sample(*shape), rop=True)
         low = np.outer(sample(4), sample(3, seed=4))
-        # pinv(t * low) = pinv(low) / t, with rank 1 for every t != 0: its derivative at t = 1 is -pinv(low)
+        # If t != 0, t * low has rank 1 and pinv(t * low) = pinv(low) / t, whose derivative at t = 1 is -pinv(low).
         m = T.dmatrix("m")
         slope = theano_ng.function([m], (T.grad(nlinalg.pinv(m).sum(), m) * m).sum(), mode="FAST_COMPILE")(low)
         np.testing.assert_allclose(slope, -np.linalg.pinv(low).sum(), rtol=1e-7)
@@ -188,7 +188,7 @@ class TestGradients(unittest.TestCase):
         self.verify(lambda m: self.joined(*nlinalg.eig(m)), real, rop=True)
         m = T.dmatrix("m")
         g = theano_ng.function([m], T.grad(nlinalg.eigh(m)[0].sum(), m), mode="FAST_COMPILE")
-        # the eigenvalues are equal, but eigenvectors do not enter the cost
+        # The eigenvalues are equal, so eigenvectors have no derivative. But the cost does not depend on eigenvectors.
         np.testing.assert_allclose(g(np.eye(3)), np.eye(3), atol=1e-12)
 
     def test_qr(self):
@@ -286,9 +286,9 @@ class TestGradients(unittest.TestCase):
 
     @theano_ng.config.change_flags({"DebugMode.check_finite": False})
     def test_second_derivatives_where_vectors_do_not_turn(self):
-        """The product of the factors of a matrix is the matrix, so the second derivatives of the product are zero.
+        """The product of the factors of a matrix equals the matrix, so the second derivatives of the product are zero.
 
-        This holds also where the gradients of eigenvectors or singular vectors are zero.
+        This holds for `eigh`, `eig` and `svd` also at matrices at which the gradients of their vectors are zero.
         """
         turn = np.array([[0.6, -0.8, 0], [0.8, 0.6, 0], [0, 0, 1]])
         matrices = [np.diag(d) for d in ([0.0, -4, 1], [-4.0, 0, 2], [3.0, 2, 1])]
@@ -390,7 +390,10 @@ class TestErrors(unittest.TestCase):
 
 class TestOthers(unittest.TestCase):
     def test_eigenvectors(self):
-        """Eigenvectors are compared by the matrix that they reconstruct, since signs and phases are arbitrary."""
+        """The eigenvalues and eigenvectors that `eigh` returns reconstruct the matrix.
+
+        The vectors themselves are not compared, since their signs and phases are arbitrary.
+        """
         for dtype in DTYPES:
             x = sample(4, 4) + (1j * sample(4, 4, seed=6) if dtype.startswith("complex") else 0)
             x = (x + x.T.conj()).astype(dtype)
@@ -528,7 +531,8 @@ class TestOthers(unittest.TestCase):
     def test_it_costs_little_to_import(self):
         """Importing nlinalg imports neither SciPy nor rewriting rules.
 
-        Compilation imports the rules, before or after nlinalg, unless the function comes from the cache.
+        Compilation imports the rules, unless the rewritten graph comes from the cache. This holds whether a function
+        was compiled before the import of nlinalg or not.
         """
         code = """
 import sys

@@ -74,7 +74,8 @@ class TestEachAllocation(unittest.TestCase):
 
     def test_shapes(self):
         x = np.arange(12.0).reshape(3, 4)
-        # If an allocation fails, NumPy's sums may return NULL without setting an exception: Python raises SystemError.
+        # If an allocation fails, NumPy's sums may return NULL without setting an exception. Python then raises
+        # SystemError, so the test accepts this error, too.
         sums = MemoryError, SystemError
         self.check(lambda x: sum_to_shape(x, 1, T.constant(4)), x, errors=sums)
         self.check(lambda x: sum_to_shape(x, 1, 1), x.astype("float32"), errors=sums)
@@ -156,7 +157,7 @@ class TestEachAllocation(unittest.TestCase):
         def sizes(n):
             return [T.constant(n, dtype="int64")] * 2
 
-        for few in (slice(None), slice(1)):  # with few filters, another C function computes `weights`
+        for few in (slice(None), slice(1)):  # with one filter, `weights` runs another C function than with three
             self.check(forward, image, kernel[few])
             self.check(lambda x, y: weights(x, y, sizes(2)), image, top[:, few])
             self.check(lambda k, y: inputs(k, y, sizes(6)), kernel[few], top[:, few])

@@ -83,7 +83,7 @@ class TestOldNames(unittest.TestCase):
 
 
 class ComplexScalar(scalar.ScalarOp):
-    """An Op with C code for complex numbers in the classic style: parts, operators and constructors of the classes."""
+    """An Op with C code in the classic style, which uses members, operators and constructors of complex classes."""
 
     __props__ = ("code",)
     nin = 2
@@ -134,7 +134,7 @@ COMPLEX_CODE = {
 
 @unittest.skipUnless(config.cxx, "needs a C++ compiler")
 class TestComplexNumbers(unittest.TestCase):
-    """In C++, complex numbers are classes with parts and operators, as in Theano 1.0."""
+    """In C++ code of Ops, complex numbers are classes with operators and with members for their parts."""
 
     values = np.array([1 + 2j, -3.5 + 0.25j, 0.5, -2j, 2.0**-10 - 4j])
     others = np.array([0.5 - 1j, 2 + 3j, -1, 1 + 1j, 6 - 0.5j])
@@ -404,7 +404,7 @@ class TestScalarOps(unittest.TestCase):
     def test_arrays_by_functions_of_numpy(self):
         """Scalar Ops call their NumPy function on arrays, with one output or two.
 
-        Results have the dtype of the output, also for booleans, with which NumPy computes differently.
+        Results have the dtype of the output. This holds also for bool inputs, for which NumPy's function returns bool.
         """
 
         class Parts(scalar.ScalarOp):
@@ -470,7 +470,8 @@ class TestInplace(unittest.TestCase):
     def test_functions_of_integers(self):
         """In-place functions of integers truncate the float result of the ordinary function.
 
-        Narrow integers are computed in float32, in which erf(5) rounds to 1; in float64, erf(5) is truncated to 0.
+        Functions of narrow integers are computed in float32, in which erf(5) rounds to 1. In float64, erf(5) is below 1
+        and is truncated to 0.
         """
         functions = dict(
             exp=np.exp, sqrt=np.sqrt, rad2deg=np.rad2deg, inv=np.reciprocal, erf=scipy.special.erf, arctan=np.arctan
@@ -603,7 +604,7 @@ class TestWidening(unittest.TestCase):
 
 
 def _cured(self, node, inputs, outputs):
-    """Run `Wide.perform` with a conversion to the dtype of the output, as the error message advises."""
+    """Compute like `Wide.perform`, but convert the result to the dtype of the output, as the error message advises."""
     outputs[0][0] = np.asarray(inputs[0] * np.asarray(self.factor), dtype=node.outputs[0].type.dtype)
 
 

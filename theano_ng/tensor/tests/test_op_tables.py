@@ -1,8 +1,8 @@
 """Operations on every dtype and broadcast pattern, against NumPy and SciPy: test classes made by `makeBroadcastTester`
 and `makeTester`.
 
-The classes run `perform` and check gradients. `TestNative` runs all their cases in one compiled function, and compares
-the results.
+The classes run `perform` and check gradients. `TestNative` runs all cases of these classes in one compiled function,
+and compares the results.
 """
 
 import unittest
@@ -229,7 +229,8 @@ for _name, (_expected, _arguments) in dict(UNARY, **BINARY, **TERNARY).items():
         _arguments = dict(_arguments, bad_runtime=BAD_SHAPES if _name in ("add", "maximum", "lt") else {})
     if _name in ("sub", "lt", "arctan2"):
         _arguments["bad_build"] = dict(one=(tb.rand(2),), three=(tb.rand(2),) * 3)
-    # The results of scipy.special differ from those of libm and of this package by a few units in the last place.
+    # The results of scipy.special differ from the results of libm and of this package by a few units in the last place,
+    # so the tolerance `eps` is 1e-9.
     _arguments = dict(dict(mode=PYTHON, eps=1e-9, test_memmap=_name in ("exp", "add")), **_arguments)
     _class = _name.strip("_").title().replace("_", "") + "Tester"
     OPERATIONS[_name] = tb.makeBroadcastTester(getattr(T, _name), _expected, name=_class, **_arguments)

@@ -39,7 +39,7 @@ class TestFill(RewriteCase):
         self.check(T.fill(T.zeros_like(m), s).T - 1, None, {"m": np.ones((2, 3))})
 
     def test_fills_that_make_nothing_longer(self):
-        """The rule drops a fill if the first operand has length one wherever the second has length one."""
+        """`local_fill_sink` drops ``fill(model, value)`` if the model has length one wherever the value has."""
         r, q, c, s = T.drow("r"), T.drow("q"), T.dcol("c"), T.dscalar("s")
         one = T.TensorType("float64", (True, True))("one")
         for out, expected in [
@@ -68,12 +68,12 @@ class TestFill(RewriteCase):
             self.check(T.zeros_like(m), "Alloc(0.0, Shape_i{0}(m), Shape_i{1}(m))", {"m": value}, WITH_SHAPES)
         self.check(T.fill(m * 2, v), None, {"m": np.ones((2, 3))}, WITH_SHAPES)
         self.check(T.ones_like(v + 1).sum(), None, query=WITH_SHAPES)
-        # The operands are not computed just to find their shape.
+        # The model T.exp(m) is not computed just to find its shape.
         f = self.check(T.fill(T.exp(m), 1.0), None, query=WITH_SHAPES)
         self.assertFalse([n for n in f.maker.fgraph.apply_nodes if isinstance(n.op, T.Elemwise)])
 
     def test_becomes_alloc_without_shapes_of_the_graph(self):
-        """Each length of the Alloc is the length of the operand that is not broadcastable in that dimension."""
+        """`local_fill_to_alloc` takes each length from an operand that is not broadcastable in the dimension."""
         values = {"x": np.ones((2, 3)), "v": np.arange(3.0), "r": np.arange(3.0)[None], "c": np.arange(2.0)[:, None]}
         x, v, r, c = T.dmatrix("x"), T.dvector("v"), T.drow("r"), T.dcol("c")
         for model, value in ((x, v), (x, r), (x, c), (r, c), (c, r), (x, T.constant(2.0))):
@@ -130,7 +130,7 @@ class TestAlloc(RewriteCase):
     def test_one_that_others_use_is_not_merged(self):
         """Nested Allocs whose lengths may differ are merged, with an assertion that the lengths are equal.
 
-        They are not merged if another node uses the inner Alloc.
+        They are not merged if the inner Alloc has another client than the outer Alloc.
         """
         s, n, k = T.dscalar("s"), T.iscalar("n"), T.iscalar("k")
         inner = T.alloc(s, n)
@@ -156,7 +156,7 @@ class TestAlloc(RewriteCase):
         self.check(T.alloc(s, n, 3) + T.alloc(T.dscalar("t"), n, 3), None)
 
     def test_operands_that_are_computed_from_allocs(self):
-        """The rule removes an Alloc, or a DimShuffle of one, but no other function of an Alloc."""
+        """`local_elemwise_alloc` removes an Alloc, or a DimShuffle of an Alloc, but no other function of an Alloc."""
         v, w, x, n = T.dvector("v"), T.dvector("w"), T.dmatrix("x"), T.lscalar("n")
         a = T.alloc(v, n, 3)
         for operand, left_out in (
@@ -177,7 +177,8 @@ class TestAlloc(RewriteCase):
     def test_dimensions_that_only_an_alloc_knows_to_be_one(self):
         """A DimShuffle may drop a dimension that an Alloc, but not its value, declares to have length one.
 
-        If the rule removes the Alloc, it does not drop this dimension of the value.
+        If `local_elemwise_alloc` replaces the Alloc by its value, it does not drop this dimension of the value. The
+        value may be longer or have no such dimension.
         """
         column, s = T.TensorType("float64", (False, True))("column"), T.dscalar("s")
         y = T.dvector("y")

@@ -45,7 +45,7 @@ class TestLengths(unittest.TestCase):
                 self.check(kind, text.split(), lambda v: v * 2 + 1)
 
     def test_a_part_of_what_is_allocated(self):
-        """Indexing an Alloc keeps the other lengths of the Alloc, also if the Alloc repeats a value of length one."""
+        """Indexing an Alloc keeps the lengths of all unindexed dimensions, also if the value has length one."""
         x, n = T.dvector("x"), T.lscalar("n")
         for index in (1, -1, slice(1, None), (slice(None), 0), (slice(None), slice(None, None, -1))):
             f = theano.function([x, n], T.alloc(x, 3, n)[index])

@@ -28,7 +28,7 @@ FUNCTIONS.update(
     }
 )
 REALS = np.array([-7.5, -2, -1, -0.5, 0, 0.25, 1, 2, 7.5, 30])
-# No value is on the real or imaginary axis, because they contain branch cuts. On a branch cut, the sign of a zero
+# No value is on the real or imaginary axis, because the axes contain branch cuts. On a branch cut, the sign of a zero
 # determines the result, so two equivalent expressions may have different results.
 COMPLEX = np.array([-2 + 1j, 2 - 4j, 0.5 + 3j, -0.3 - 9j, -5 + 0.5j])
 

@@ -40,7 +40,7 @@ class TestDimShuffle(RewriteCase):
         self.check(m.T.T, "m")
 
     def test_what_is_not_lifted(self):
-        """Operations with several results, and in-place operations, are not moved."""
+        """Rules move no DimShuffle or Rebroadcast before an operation with several results or an in-place operation."""
         a, b, x = scalar.float64("a"), scalar.float64("b"), T.dvector("x")
         both = T.Elemwise(scalar.Composite([a], [a + a, a * a]))(x, return_list=True)
         both += T.Elemwise(scalar.Composite([a, b], [a + b, a * b]))(x, x, return_list=True)
@@ -119,7 +119,7 @@ class TestRebroadcast(RewriteCase):
         self.assertIs(apply_rebroadcast_opt(Rebroadcast((1, False))(m)), m)
         out = apply_rebroadcast_opt(Rebroadcast((0, True))(Rebroadcast((0, False), (1, True))(m)))
         self.assertEqual(shown(theano_ng.gof.FunctionGraph([m], [out], clone=False)), "Rebroadcast{1,1}(m)")
-        # The result of one rule is passed to both rules again.
+        # `apply_rebroadcast_opt` applies both rules again to the result of either rule.
         row = T.drow("row")
         self.assertIs(apply_rebroadcast_opt(Rebroadcast((0, True))(Rebroadcast((0, False))(row))), row)
         out = apply_rebroadcast_opt(Rebroadcast((0, False))(Rebroadcast((1, True))(Rebroadcast((0, True))(m))))

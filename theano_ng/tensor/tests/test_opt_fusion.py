@@ -100,14 +100,14 @@ class TestFusion(RewriteCase):
             f([0, 1], [2, 3]), (np.exp([0, 1]) + [2, 3], np.exp([0, 1]) * [2, 3], np.tanh(np.exp([0, 1]) * 2))
         ):
             np.testing.assert_allclose(got, want)
-        # all users of the operation are inside the loop, so it joins
+        # all clients of `shared` are inside the loop, so the node that computes it joins the loop
         f = self.check(T.tanh(shared) + shared * y, None)
         self.assertEqual(len(f.maker.fgraph.apply_nodes), 1)
         # an operation that needs a reduction of the loop's result stays outside
         self.check(shared + T.exp(shared.sum() + shared), None)
 
     def test_cheap_values_are_computed_again(self):
-        """A value that only loops read is computed again in each loop, unless this takes more passes over memory."""
+        """A value that only loops read is computed in each loop, unless storing it takes fewer passes over memory."""
         x, y, z = T.dvectors("xyz")
 
         def loops(outputs, expected):
@@ -196,9 +196,9 @@ class TestFusion(RewriteCase):
                     self.assertEqual([np.sign(a) for a in found], zeros, (dtype, n, shown(f.maker.fgraph)))
 
     def test_products_in_products(self):
-        """Several loops compute a product of floats, with the same bits, if they only multiply it further.
+        """If loops only multiply a product of floats that they share, each loop computes it, with the same bits.
 
-        If a loop adds the product, the product is computed once and stored in memory.
+        If a loop uses the product in another way, for instance adds it, the product is computed once and stored.
         """
         x, y, z = T.dvectors("xyz")
         rng = np.random.RandomState(6)
@@ -216,8 +216,8 @@ class TestFusion(RewriteCase):
             self.assertEqual(computed([alone])[0][0].tobytes(), together.tobytes())
         for kept in ([p * z, p + x], [p * z, p * T.constant(-1.0) + x], [p * z, -p - y], [p * z, T.exp(p)]):
             self.assertTrue(computed(kept)[1], kept)
-        # A product with a power of two adds no rounding error. Therefore the difference from z is 0, unless a compiler
-        # contracts a product with the difference.
+        # Multiplying the rounded product p by a power of two adds no rounding error, so the difference from z is 0. It
+        # would not be 0 if a compiler contracted a multiplication and the subtraction to one operation.
         rounded = values[0] * values[1]
         for number in (2.0, 0.5, -2.0, -0.25):
             values[2] = rounded * number
@@ -268,8 +268,8 @@ class TestFusion(RewriteCase):
         np.testing.assert_allclose(f([-0.3, 0.2, 1.1]), plain([-0.3, 0.2, 1.1]), rtol=1e-9)
 
     def test_inputs_of_a_loop(self):
-        # If a node joins a loop, its inputs become inputs of the loop. The number of inputs is limited, because
-        # compilers need minutes for a loop over hundreds of arrays of several types.
+        # If a node joins a loop, the inputs of the node become inputs of the loop. The number of inputs is limited,
+        # because compilers need minutes for a loop over hundreds of arrays of several types.
         small, large = [T.bvector() for _ in range(120)], [T.dvector() for _ in range(120)]
         sums = [
             T.add(*[T.cast(s, "float64") * v for s, v in zip(small[k : k + 30], large[k : k + 30])])

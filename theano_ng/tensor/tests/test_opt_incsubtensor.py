@@ -42,7 +42,7 @@ class TestUseless(RewriteCase):
         self.assertIn("IncSubtensor{Set;int64:int64:}", shown(f.maker.fgraph))
 
     def test_what_is_in_place_stays(self):
-        """The rule keeps an in-place write into a mutable input, because the caller sees the change."""
+        """Rules for useless writes keep an in-place write into a mutable input, because the caller sees the change."""
         x = T.dmatrix("x")
         for index in (slice(None), slice(None, None, -1), (slice(0, None), slice(None))):
             out = T.set_subtensor(x[index], T.exp(x), inplace=True)
@@ -55,7 +55,7 @@ class TestUseless(RewriteCase):
             np.testing.assert_allclose(given, want)
 
     def test_what_destroy_handlers_tolerate(self):
-        """If the rule turns an increment into an assignment, the new Op keeps `destroyhandler_tolerate_aliased`."""
+        """If a rule turns an increment into an assignment, the new Op keeps `destroyhandler_tolerate_aliased`."""
         node = T.inc_subtensor(T.zeros(5)[1:3], T.dvector("y")).owner
         for tolerated in ((), [(0, 1)]):
             op = T.IncSubtensor(node.op.idx_list, destroyhandler_tolerate_aliased=tolerated)
@@ -192,7 +192,7 @@ class TestSerialize(RewriteCase):
         self.assertEqual([v.tolist() for v in f([1, 2, 3], 0)], [[2, 2, 3], [3, 4, 6]])
 
     def test_increments_that_others_read_stay(self):
-        """The rule does not move an increment that other nodes read."""
+        """`local_IncSubtensor_serialize` does not move an increment that other nodes than the sum read."""
         a, i, j = T.dvector("a"), T.lscalar("i"), T.lvector("j")
         for one in (T.inc_subtensor(a[i], 1.0), T.inc_subtensor(a[:2], 2.0), T.inc_subtensor(a[j], 1.0)):
             for others in ([one], [T.exp(one)], [one[::-1], one * a]):

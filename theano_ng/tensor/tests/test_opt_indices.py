@@ -106,7 +106,7 @@ class TestWritten(BothModes):
     def test_transposed_increments_of_repeated_rows(self):
         """A transposed write into an Alloc has NumPy's values.
 
-        The rule moves the transposition only if the Alloc repeats one number.
+        The rule replaces such a write by a write along another axis only if the Alloc repeats one number.
         """
         i, b, n, m = T.lvector("i"), T.dmatrix("b"), T.lscalar("n"), T.lscalar("m")
         index, given = np.array([2, 0]), np.arange(6.0).reshape(3, 2)
@@ -191,7 +191,10 @@ class TestRead(BothModes):
                     np.testing.assert_array_equal(got, value[first][second])
 
     def test_lengths_that_must_be_one(self):
-        """Indexing a Rebroadcast raises an error if the dimension does not have length one, also after rewriting."""
+        """A Rebroadcast raises an error if the dimension that it declares as broadcastable is longer than one.
+
+        This holds also if its output is indexed, before and after rewriting.
+        """
         x, i = T.dmatrix("x"), T.lscalar("i")
         ok, wrong = np.array([[1.0, 2, 3]]), np.arange(6.0).reshape(2, 3)
         column, wide = np.array([[1.0], [2]]), np.arange(6.0).reshape(2, 3)
@@ -227,9 +230,10 @@ class TestRead(BothModes):
                     self.check([x, i], function(x)[symbolic], (value, 5), wanted=[numeric(value)[number]])
 
     def test_indices_replaced_by_numbers(self):
-        """If a symbolic index became a constant, a replacement by the rule has the type of the node.
+        """If a symbolic index became a constant, a replacement by `local_subtensor_lift` keeps the type of the node.
 
-        This type was made for the symbolic index. The rule may also make no replacement.
+        This type was made for the symbolic index, so it may not declare that the part has length one. The rule may
+        also make no replacement.
         """
         for pattern in ((True,), (True, False), (True, True)):
             x, i = T.TensorType("float64", pattern)("x"), theano_ng.scalar.int64("i")
@@ -243,7 +247,7 @@ class TestRead(BothModes):
                         self.assertEqual(new.type, node.outputs[0].type)
 
     def test_what_was_written_into_one_element(self):
-        """Reading the only element of x after y was written into it gives y.
+        """If y is written into the only element of x, the rule replaces a read of this element by y.
 
         The types declare that the lengths are one, so the rule needs no inferred shapes.
         """
@@ -272,7 +276,7 @@ class TestViews(RewriteCase):
     query = Query(["fast_run"], exclude=["inplace", "fusion", "BlasOpt"])
 
     def test_dimensions_that_are_kept_and_dropped(self):
-        """An index drops a dimension that is known to have length one, whatever slice kept the dimension before."""
+        """A dimension of length one that a DimShuffle drops gets the index 0, whatever slice the dimension had."""
         row, i = T.drow("row"), T.lscalar("i")
         dropped = "InplaceDimShuffle{0}(Subtensor{int64, int64::}(row, 0, ScalarFromTensor(i)))"
         for out, expected in (

@@ -62,8 +62,8 @@ class TestInplace(unittest.TestCase):
         self.assertEqual((got.tolist(), total), ([[4, 4], [4, 4]], 8))
 
     def test_followers(self):
-        # If a later node needs an input, the optimizer does not try to overwrite it. If only earlier nodes need it, it
-        # is overwritten.
+        # If a later node needs an input, the optimizer does not try to overwrite the input. If only earlier nodes need
+        # the input, it is overwritten.
         x, w = T.dvectors("xw")
         h = T.tanh(x)
         later = T.exp(h)
@@ -126,7 +126,7 @@ class TestRequirements(unittest.TestCase):
     def test_what_works_in_place_is_watched(self):
         """Rules that insert in-place nodes attach the destroy handler to the graph.
 
-        It orders the other readers of an input before the node that overwrites the input.
+        The destroy handler orders the other readers of an input before the node that overwrites the input.
         """
         without = []
         for one in registered():
@@ -134,12 +134,12 @@ class TestRequirements(unittest.TestCase):
             one.rule.add_requirements(fgraph)
             if "inplace" in one.tags and not hasattr(fgraph, "destroy_handler"):
                 without.append(one.name)
-        self.assertEqual(without, ["cond_make_inplace"])  # its results are views, so it overwrites nothing
+        self.assertEqual(without, ["cond_make_inplace"])  # its IfElse nodes return views and overwrite nothing
 
 
 class TestProtected(unittest.TestCase):
     def test_views_of_outputs_are_not_tried(self):
-        """An input that shares memory with a protected output is refused without an attempt to overwrite it."""
+        """The optimizer does not try to overwrite a variable that shares memory with an output of the graph."""
         m = T.dmatrix("m")
         t = T.exp(m)
         for outputs in ([t, t.T + 1], [t, T.sin(t.T), T.tanh(t.T.dimshuffle("x", 0, 1))]):
@@ -149,7 +149,7 @@ class TestProtected(unittest.TestCase):
             fgraph.attach_feature(Supervisor(fgraph.inputs))
             _, replaced, tried = optimizer.apply(fgraph)
             self.assertEqual((replaced, tried), (0, 0))
-        # Views of inputs that the caller keeps are refused in the same way.
+        # The optimizer does not try to overwrite a view of an input that the caller keeps, either.
         fgraph = FunctionGraph([m], [m.T + 1])
         optimizer.add_requirements(fgraph)
         fgraph.attach_feature(Supervisor(fgraph.inputs))
@@ -160,7 +160,7 @@ class TestSearches(unittest.TestCase):
     def test_searches_in_vain_come_to_an_end(self):
         """The total cost of searches for cycles is limited.
 
-        Beyond the limit, only inputs without other readers are tried.
+        Beyond the limit, the optimizer tries to overwrite only inputs that no other node reads.
         """
         inputs, outputs = graph_families.build(graph_families.FAMILIES["prefixes_and_suffixes"], 20, True)
         searched, replaced = [], []

@@ -1,4 +1,4 @@
-"""Rules for Join, Split, Tile, MakeVector and other operations without effect."""
+"""Rules for Join, Split, Tile and MakeVector, and rules that remove operations without effect."""
 
 import itertools
 import unittest
@@ -105,7 +105,7 @@ class TestJoin(RewriteCase):
         f = theano_ng.function([t], T.concatenate([many, t], axis=1))
         self.assertRaises(ValueError, f, np.ones((3, 2, 4)))
         self.assertRaises(ValueError, f, np.ones((2, 2, 2)))
-        # Empty constants whose shapes contradict each other are an error for every operand.
+        # If the shapes of two empty constants contradict each other, the function raises an error for every value of x.
         self.assertRaises(
             ValueError, theano_ng.function([x], T.concatenate([x, none, np.zeros((0, 2))])), np.ones((2, 3))
         )
@@ -182,9 +182,9 @@ class TestEmptyConstants(RewriteCase):
     query = QUERY
 
     def test_lengths_along_all_other_axes(self):
-        """Joins with an empty constant need no assertion if an operand is known to have the same lengths.
+        """Joins with an empty constant need no assertion if an operand is known to have the lengths of the constant.
 
-        Only the lengths along the other axes are compared.
+        The rule compares only the lengths along axes that are not the axis of the join.
         """
         s, n = T.dscalar("s"), T.lscalar("n")
         for ndim in (2, 3):

@@ -1,4 +1,4 @@
-"""Rules for inverses, determinants and systems of equations: the rewritten graphs, and the values of both graphs."""
+"""Rules for inverses, determinants and systems of equations: the rewritten graphs, and values before and after."""
 
 import numpy as np
 

@@ -61,7 +61,7 @@ class TestLogOf(unittest.TestCase):
     def test_complements(self):
         """Logarithms of sums with exponentials, and of complements of sigmoids and erf, are accurate.
 
-        The arguments are far from 0.
+        The arguments are 0, 20 and -20. At 20 and -20, some of the direct formulas lose digits.
         """
         x = T.dmatrix("x")
         e = T.exp(x)
@@ -178,8 +178,8 @@ class TestRules(unittest.TestCase):
                     for (_, expected), result in zip(forms, got):
                         with np.errstate(all="ignore"):
                             wanted = expected(expected_f(numbers))
-                        # If the result is infinite, or a difference of nearly equal terms, the rewritten graph is
-                        # more exact than NumPy. Such results, with large absolute values, are not compared.
+                        # If NumPy subtracts nearly equal terms, its result is inexact or infinite, and the rewritten
+                        # graph is more exact. Such results have large absolute values, and are not compared.
                         judged = np.abs(wanted) < 8
                         np.testing.assert_allclose(result[judged], wanted[judged], rtol=1e-3, atol=1e-6, err_msg=dtype)
 
@@ -305,7 +305,7 @@ class TestDerivatives(unittest.TestCase):
         ):
             f = theano.function([x], grad(T.log(v).sum(), x), mode=PLAIN)
             np.testing.assert_allclose(f(values), expit(-values), rtol=1e-13, err_msg=str(theano.pp(v)))
-        # A sigmoid that is computed anyway is used again.
+        # The derivative uses the sigmoid of the cost, so the function computes only one sigmoid.
         cost = T.log(nnet.sigmoid(x)).sum()
         nodes = theano.function([x], [cost, grad(cost, x)], mode=theano.Mode("py", "merge")).maker.fgraph.apply_nodes
         self.assertEqual(sum(str(node.op) == "sigmoid" for node in nodes), 1)

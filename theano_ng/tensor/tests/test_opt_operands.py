@@ -135,7 +135,7 @@ class TestRepeatedOperands(RewriteCase):
             self.check(out, None, values)
 
     def test_other_operations_on_repeated_values(self):
-        """Sums with functions of an Alloc keep their values, since the rule recognizes only DimShuffle."""
+        """Sums with functions of an Alloc keep their values: `local_elemwise_alloc` looks only through DimShuffle."""
         x, s, n = T.dmatrix("x"), T.dscalar("s"), T.lscalar("n")
         values = {"x": np.arange(6.0).reshape(2, 3), "s": 7, "n": 2}
         repeated = T.alloc(s, n, 3)
@@ -145,7 +145,7 @@ class TestRepeatedOperands(RewriteCase):
             np.testing.assert_allclose(value_of(new, values), value_of(out, values))
 
     def test_no_operand_of_the_whole_shape(self):
-        """The rule keeps an Alloc if no operand alone has the shape of the sum, as for a row and a repeated column."""
+        """`local_elemwise_alloc` keeps an Alloc if no operand has the shape of the sum, as for a row and a column."""
         row, col, s, n = T.drow("row"), T.dcol("col"), T.dscalar("s"), T.lscalar("n")
         values = {"row": np.array([[1.0, 2]]), "col": np.array([[3.0], [4], [5]]), "s": 7, "n": 3}
         for operands in (

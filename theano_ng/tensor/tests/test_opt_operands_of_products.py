@@ -52,9 +52,9 @@ class TestOperands(unittest.TestCase):
         self.assertEqual((names(num), names(denum)), (["x", "y", "z"], ["two", "x"]))
 
     def test_what_is_replaced_does_not_stay(self):
-        """Factors of a rewritten product need not stay in the graph for the other clients of the product.
+        """If a rewritten product has several clients, its factors need not stay in the graph for these clients.
 
-        These clients use the replacement of the product.
+        All clients use the replacement of the product.
         """
         for others in ([], [0], [0, 1]):
             out = self.s * self.z * self.t
@@ -100,7 +100,10 @@ class TestViewsOfProducts(RewriteCase):
     query = CANONICALIZE
 
     def test_products_behind_views(self):
-        """The rule simplifies a product alone if a larger product cannot be expanded through the view of it."""
+        """`local_mul_canonizer` simplifies a product on its own if a view hides it from the larger product.
+
+        The canonizer expands a larger product only through a view that only adds dimensions on the left.
+        """
         x, y, z = T.dmatrices("x", "y", "z")
         for order in ((1, 0), ("x", 1, 0), (0, "x", 1), (0, 1, "x"), (1, "x", 0)):
             product = x * y / x
@@ -111,7 +114,7 @@ class TestViewsOfProducts(RewriteCase):
             new = local_mul_canonizer.transform(product.owner)
             self.assertTrue(new, order)
             self.assertIs(new[0], fgraph.inputs[1])
-        # The rule waits for the larger product, which has all factors of this product.
+        # This view adds a dimension on the left. The canonizer leaves the product until it rewrites the larger product.
         fgraph = FunctionGraph([x, y, other], [(x * y / x).dimshuffle("x", 0, 1) * other])
         product = fgraph.outputs[0].owner.inputs[0].owner.inputs[0]
         self.assertFalse(local_mul_canonizer.transform(product.owner))
@@ -133,9 +136,9 @@ class TestSumsThatStay(RewriteCase):
         return shown(f.maker.fgraph)
 
     def test_products_with_sums_that_are_used_elsewhere(self):
-        """A product with a sum is distributed only if the new terms exist already or are constants.
+        """If a sum has several clients, a product with the sum is distributed only if no new term must be computed.
 
-        This condition applies if the sum has other clients.
+        Each term of the result must be a constant or exist in the graph already.
         """
         a, b, x, y = T.dvectors("a", "b", "x", "y")
         for total, factor, distributed in (

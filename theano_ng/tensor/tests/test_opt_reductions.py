@@ -46,7 +46,7 @@ class TestFactors(RewriteCase):
             self.check(T.sum(3 * x), None, {"x": np.ones(shape)})
 
     def test_no_axes(self):
-        """A reduction over no axes multiplies each element once by each factor."""
+        """If a product is reduced over no axes, each element is multiplied exactly once by each scalar factor."""
         for dtype in ("float64", "float32", "complex128", "int64"):
             m, s = T.TensorType(dtype, (False, False))("m"), T.TensorType(dtype, ())("s")
             values = np.array([[1, -2, 3], [0, 5, -1]], dtype), np.array(3, dtype)
@@ -237,9 +237,9 @@ class TestGradients(unittest.TestCase):
 
 class TestReaders(unittest.TestCase):
     def test_what_takes_in_a_product(self):
-        """`_runs_through` recognizes loops, which can compute a product that they read, also through a view.
+        """`_runs_through` returns True for a loop, and for a view whose only client is a loop.
 
-        The view must have no other readers.
+        Such a loop can itself compute a product that it reads.
         """
         A = T.dmatrix("A")
         view = A.T
@@ -277,7 +277,7 @@ class TestJoinedParts(RewriteCase):
                 self.assertRaises(ValueError, f, *values)
 
     def test_factors_of_reductions_that_are_there(self):
-        """The rule for products with a scalar reuses a sum of the other factor if the graph has one."""
+        """If the graph contains the sum of x, the rule for sums of products s * x reuses this sum."""
         s, x = T.dscalar("s"), T.dmatrix("x")
         for reduced, total in ((-x, T.sum(x)), (s * x, T.sum(x))):
             fgraph = FunctionGraph([s, x], [T.sum(reduced), total, T.exp(x)])

@@ -168,7 +168,7 @@ class TestReshape(RewriteCase):
                     "r": np.arange(3.0).reshape(1, 3),
                 },
             )
-        # A transposed matrix has another order of elements.
+        # A transposition changes the order of the elements, so the DimShuffle before a Reshape stays.
         m = T.dmatrix("m")
         self.check(
             m.T.reshape((2, 3)), "Reshape{2}(InplaceDimShuffle{1,0}(m), [2 3])", {"m": np.arange(6.0).reshape(3, 2)}

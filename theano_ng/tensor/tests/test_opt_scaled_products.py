@@ -59,7 +59,7 @@ class TestScaledProducts(unittest.TestCase):
         kinds = {"matrix": T.dmatrix, "col": T.dcol, "row": T.drow}
         for left, right in itertools.product(kinds, repeat=2):
             if left == "row" and right == "row":
-                continue  # the left row would have a single element
+                continue  # for a product of two rows, the left row would have a single element
             for scale in (0.0, 1.0, 2.0):
                 x, y = kinds[left]("x"), kinds[right]("y")
                 inner = 2 if left != "col" and right != "row" else 1
@@ -124,7 +124,7 @@ class TestProfile(unittest.TestCase):
         return dict(line.split()[:2] for line in out.getvalue().splitlines()[1:])
 
     def test_numbers(self):
-        """The profile has the number of new Gemms. For a profiled graph, it also has the validation time."""
+        """The profile of `GemmOptimizer` counts new Gemms. It has the validation time only if the graph is profiled."""
         dot = blas.ops._dot22
         for make, replaced in (
             (lambda A, B, C: [A + B], 0),

@@ -101,9 +101,9 @@ class TestShapeFeature(unittest.TestCase):
             self.assertIsNone(feature.shape_of.get(other))
 
     def test_every_entry(self):
-        """Elements of shapes and of vectors of scalars are found at indices from either end.
+        """`_known_entry` finds the element of a shape, or of a vector of scalars, for indices from either end.
 
-        An index beyond the ends finds no element.
+        It returns None for an index beyond the ends.
         """
         for of_array in (True, False):
             x, numbers = T.dtensor3("x"), T.lscalars("a", "b", "c")

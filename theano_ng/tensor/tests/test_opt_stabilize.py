@@ -33,7 +33,7 @@ class TestLogExp(RewriteCase):
         np.testing.assert_allclose(tiny, [1e-20])
 
     def test_log1p_of_all_dtypes(self):
-        """log(1 + x) becomes log1p(x). Before, x is cast to the dtype of the sum, without loss of digits.
+        """log(1 + x) becomes log1p of x, where x is first cast to the dtype of the sum, without loss of digits.
 
         Logarithms of integer sums are not rewritten.
         """
@@ -154,13 +154,16 @@ class TestErrorFunctions(RewriteCase):
             x = T.vector("x", dtype=dtype)
             f = theano_ng.function([x], T.log(T.erfc(x)), mode=FAST)
             points = np.asarray(points, dtype=dtype)
-            # erfc(x) = exp(-x**2) erfcx(x)
+            # erfc(x) = exp(-x**2) erfcx(x), so its logarithm is log(erfcx(x)) - x**2.
             wide = points.astype("float64")
             expected = np.log(special.erfcx(wide)) - wide**2
             np.testing.assert_allclose(f(points), expected, rtol=1e-10 if dtype == "float64" else 1e-4)
 
     def test_squares_of_integers_wrap_around(self):
-        """The square of an integer may wrap around, so it is not the square of the argument of erfc."""
+        """exp(-sqr(x)) / erfc(x) keeps its values for integers x, whose square may wrap around.
+
+        Rules must not replace such a square by the square of the float argument of erfc.
+        """
         x, y = T.bvector("x"), T.dvector("y")
         self.check(y * T.exp(-T.sqr(x)) / T.erfc(x), None, {"x": [-128, 2, 1], "y": [1, 2, 3]})
 

@@ -90,7 +90,8 @@ class TestUseless(RewriteCase):
             f = theano_ng.function([a, b, c, n], v[field], mode=Mode("py", QUERY), on_unused_input="ignore")
             self.assertRaisesRegex(ValueError, "slice step cannot be zero", f, 1, 2, 3, 1)
         self.assertRaises(IndexError, theano_ng.function([a, b, c], v[3]), 1, 2, 3)
-        # Each vector is stacked from elements of the previous vector. The sum reads one element of each vector.
+        # Each vector is stacked from elements of the previous vector. The sum reads one element of each vector, so the
+        # rewritten graph contains no vector.
         chain = [v]
         for _ in range(60):
             chain.append(T.stack([chain[-1][2], chain[-1][0], T.exp(chain[-1][1])]))
@@ -254,7 +255,7 @@ class TestLift(RewriteCase):
                         inputs = f.maker.fgraph.inputs
                         given = [np.full((3,) * v.ndim, numbers.get(v.name, 1), v.dtype) for v in inputs]
                         self.assertRaises(IndexError, f, *given)
-        # If the whole tensor is computed in any case, a view of it replaces the assertion, since it costs less.
+        # If the whole tensor is an output anyway, its part is read by a view, which costs less than an assertion.
         x, v = T.dmatrix("x"), T.dvector("v")
         whole = T.set_subtensor(x[i], v)
         f = theano_ng.function([x, v, i], [whole, whole[i]], mode=Mode("py", "fast_run"))
@@ -278,7 +279,7 @@ class TestTakeAlongAxis(RewriteCase):
     def test_rule(self):
         """The rule replaces an indexing of rows between two transpositions by an indexing of another axis.
 
-        This holds also for increments and gradients.
+        The rule does the same for increments of rows and in graphs of gradients.
         """
         x, t, i, y = T.dmatrix("x"), T.dtensor3("t"), T.lvector("i"), T.dmatrix("y")
         rows = {"i": [2, 0, -1, 2], "y": np.arange(12.0).reshape(3, 4)}
@@ -394,7 +395,7 @@ class TestMerge(RewriteCase):
             self.assertFalse(new[out].owner and new[out].owner.inputs[0].owner, (first, second))
 
     def test_chains(self):
-        """Applied to the last slice of a chain, the rule merges all slices after the last one that it cannot merge."""
+        """From the end of a chain, the rule merges all slices after the last slice that cannot be merged."""
         x, k = T.dvector("x"), T.iscalar("k")
         chain = [x]
         for start in (1, 2, k, 3, 4, 5):

@@ -72,7 +72,7 @@ class TestTraces(unittest.TestCase):
             self.assertIn(name, functions_of(v))
 
     def test_transposed_increments(self):
-        """A new view of the increment has the stack trace of the increment."""
+        """If a rule transposes the value that is written, the new DimShuffle has the stack trace of this value."""
         x, y, i = T.dmatrix("x"), T.dmatrix("y"), T.lvector("i")
         out = T.inc_subtensor(x.T[i], exponential(y)).T
         fgraph = FunctionGraph([x, y, i], [out])
@@ -82,7 +82,7 @@ class TestTraces(unittest.TestCase):
         self.assertIn("exponential", functions_of(value))
 
     def test_rebroadcast_operands(self):
-        """The new Rebroadcast has the stack trace of the old one, and the new function that of the old function."""
+        """If Rebroadcast and a function change places, each node has the stack trace of the old node of its kind."""
         row = T.drow("row")
         fgraph = FunctionGraph([row], [without_pattern(exponential(row))])
         (new,) = dimshuffle.local_rebroadcast_lift.transform(fgraph.outputs[0].owner)

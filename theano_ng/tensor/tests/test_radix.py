@@ -1,4 +1,4 @@
-"""Tests of the C code that sorts more keys than 32 bits can count. It is compiled with a smaller limit."""
+"""Tests of the C code that sorts more keys than 32 bits can count. The tests compile this code with a smaller limit."""
 
 import ctypes
 import os

@@ -112,7 +112,7 @@ class TestDistributions(unittest.TestCase):
         rows = [pvals, [0.1, 0.1, 0.8]]
         self.check(drawn(raw_random.multinomial, None, 10, rows), [[1, 6, 3], [0, 2, 8]], "int64")
         self.check(drawn(raw_random.multinomial, (2,), [10, 20], rows), [[1, 6, 3], [1, 4, 15]], "int64")
-        # Sums of float32 probabilities may exceed 1 by rounding errors.
+        # Sums of float32 probabilities may exceed 1 by rounding errors, so slightly larger sums are accepted.
         for p in (np.array([0.6, 0.4, 0], "float32"), [0.6, 0.40001, 0], [0.6, 0.4000001, 0]):
             self.check(drawn(raw_random.multinomial, (3,), 10, p), [[8, 2, 0], [8, 2, 0], [7, 3, 0]], "int64")
         self.check(drawn(raw_random.multinomial, (3,), 10, [0.2, 0.2, 0.1]), [[1, 5, 4], [1, 4, 5], [1, 2, 7]], "int64")

@@ -70,7 +70,7 @@ class TestThreads(unittest.TestCase):
             for _ in range(calls):
                 thunk()
         np.testing.assert_array_equal(cells[out][0], x.sum(0))
-        # 400 calls keep less memory than 40 calls need for accumulators.
+        # After 400 calls, the process has kept less memory than the accumulators of 40 calls need.
         self.assertLess((pages() - before) * resource.getpagesize(), 40 * 5 * x[0].size * 8)
 
     def test_extremes_and_bits(self):

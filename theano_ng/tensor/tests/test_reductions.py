@@ -151,7 +151,7 @@ class TestValues(unittest.TestCase):
 
     @theano.change_flags({"DebugMode.check_finite": False})
     def test_too_few_elements(self):
-        """The variance of at most ddof elements is undefined."""
+        """Variances and standard deviations of at most `ddof` elements are NaN or infinite, as in NumPy."""
         v = tt.dmatrix()
         f = theano.function([v], [tt.var(v, 0, ddof=2), tt.std(v, 0, ddof=2), tt.var(v, 0, ddof=2, corrected=True)])
         for rows in (0, 1, 2):

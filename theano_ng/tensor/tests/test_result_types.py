@@ -1,6 +1,6 @@
 """Values and dtypes of rounding, `hard_sigmoid` and comparisons, for all dtypes.
 
-Another test checks which values bool variables accept.
+`test_type.py` checks which arrays variables of each dtype accept.
 """
 
 import unittest

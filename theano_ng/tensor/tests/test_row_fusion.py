@@ -205,7 +205,7 @@ class TestValues(unittest.TestCase):
     def test_kernels_that_replace_programs(self):
         """Results have the same bits before, while and after kernels replace the interpreter, also in two threads."""
         x = T.dmatrix()
-        factor = 1 + float(np.random.default_rng().random())  # kernels that no earlier run has compiled
+        factor = 1 + float(np.random.default_rng().random())  # random: no earlier run has compiled the kernels
         outputs = [normalized(T.tanh(x * factor)), log_sum_exp(x * factor)]
         with change_flags(tiered="on"):
             f = theano.function([x], outputs, mode=FAST_RUN)
@@ -241,7 +241,7 @@ class TestValues(unittest.TestCase):
         expected = theano.function([x], outputs, mode=FAST_RUN)
         for shape in ((5, 7), (3, 200), (2, 3000)):
             value = np.random.RandomState(3).normal(size=shape)
-            for a, b in zip(f(value), expected(value)):  # the C module uses exp and log of libm
+            for a, b in zip(f(value), expected(value)):  # not equal bits, because the C module uses exp and log of libm
                 np.testing.assert_allclose(a, b, rtol=1e-14)
 
     @unittest.skipUnless(find_toolchain(), "needs a C++ compiler")
@@ -287,8 +287,8 @@ class TestGenerated(unittest.TestCase):
     def generated(self, choose, dtype, rank):
         """Return inputs and outputs of a random graph.
 
-        The variables are arrays, one value for each row, with or without the reduced dimensions, and a number. The last
-        input is an array whose rows have another length.
+        The inputs are arrays, arrays with one value for each row (with and without the reduced dimensions), and a
+        number. The rows of the last input may have another length than the rows of the other inputs.
         """
         length = choose.choice([1, 1, 1, 2]) if rank > 2 else 1
         outer = rank - length
@@ -360,7 +360,7 @@ class TestFolds(unittest.TestCase):
     def test_accumulators_can_be_combined(self):
         """For each reduction that has a loop, the package has a loop that combines two accumulators.
 
-        Sums of long rows need the second loop.
+        Sums of long rows need the loop that combines accumulators.
         """
         for op in (scalar.add, scalar.mul, scalar.maximum, scalar.minimum, scalar.and_, scalar.or_, scalar.xor):
             for dtype in ALL_DTYPES:

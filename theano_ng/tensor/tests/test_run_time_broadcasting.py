@@ -126,7 +126,7 @@ class TestGradients(unittest.TestCase):
         x, y = T.matrix("x"), T.row("y")
         for result in (T.set_subtensor(x[:1], y), T.inc_subtensor(x[1], 2.0 * x.sum()), T.alloc(x.sum(), 2, 3)):
             self.assertEqual(len(sums_of(*T.grad(T.sum(result**2), [x]))), 0)
-        # the length of y's columns is unknown
+        # the type of y does not declare the number of columns, so the gradient contains a SumToShape
         self.assertEqual(len(sums_of(T.grad(T.sum(T.set_subtensor(x[1:], y) ** 2), y))), 1)
 
     def test_gradients_by_parts_are_never_repeated(self):
@@ -136,9 +136,9 @@ class TestGradients(unittest.TestCase):
             self.assertEqual(len(sums_of(T.grad(T.sum(gradient**2), x))), 0)
 
     def test_gone_where_lengths_are_known(self):
-        """SumToShape is removed if the inferred shapes show that it changes nothing, as in most programs.
+        """Rules remove SumToShape if the inferred shapes show that the written value is not repeated.
 
-        The written value then has the lengths of the part of x.
+        In most programs, the written value has the shape of the part into which it is written.
         """
         x, v, n = T.matrix("x"), T.vector("v"), T.iscalar("n")
         padded = T.set_subtensor(T.zeros((v.shape[0] + 2,))[1:-1], v)

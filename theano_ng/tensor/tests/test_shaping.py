@@ -274,7 +274,7 @@ class TestGraphs(unittest.TestCase):
             self.assertEqual(tuple(shp), want.shape, variable)
 
     def test_infer_shape(self):
-        """The inferred shape of a result, computed without the node, is the shape of the value."""
+        """`infer_shape` of each Op returns the lengths of the value that the node computes."""
         x, n, axis, s = T.dtensor3(), T.lscalar(), T.lscalar(), T.lvector()
         v = np.ones((2, 3, 4))
         values = {x: v, n: np.array(3), axis: np.array(1), s: np.array([1, 0, 2])}
@@ -468,9 +468,9 @@ class TestGraphs(unittest.TestCase):
         self.assertLess(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, 1 << 20)  # KiB
 
     def test_diagonal_views(self):
-        """With view=True the result is a view of the input, in both implementations.
+        """With ``view=True``, C and Python code of `ExtractDiag` return a view of the input.
 
-        Without it the result is a separate array.
+        By default, the result is a separate array.
         """
         x = T.dmatrix()
         v = np.arange(12.0).reshape(3, 4)

@@ -402,4 +402,4 @@ class TestSharedState(unittest.TestCase):
             found, state = f()
             np.testing.assert_array_equal(found, r.uniform(size=2))
             self.assertTrue(random_state_type.values_eq(state, r))
-            state.uniform()  # the returned state belongs to the caller
+            state.uniform()  # a draw from the returned state must not change the shared variable

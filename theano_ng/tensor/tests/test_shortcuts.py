@@ -319,9 +319,9 @@ class TestDerivativesByEither(unittest.TestCase):
             np.testing.assert_allclose(f(X), wanted, rtol=1e-12)
 
     def test_arguments_that_are_terms(self):
-        """Derivatives agree with differences if a variable is both a term or factor and an argument.
+        """Derivatives agree with differences if one variable is used in two roles.
 
-        It is a term or factor of one sum, and the argument of another.
+        The variable is a term or factor of an expression, and also the argument of a function in the expression.
         """
         x = T.dmatrix("x")
         s = 1 / (1 + np.exp(-X))

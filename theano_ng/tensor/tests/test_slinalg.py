@@ -565,7 +565,7 @@ class TestExpm(Checked):
 class TestKron(Checked):
     @staticmethod
     def reference(a, b):
-        """Return the Kronecker product as scipy.linalg.kron was documented to compute it."""
+        """Return the Kronecker product, computed by the formula in the documentation of scipy.linalg.kron."""
         product = np.multiply.outer(a, b)
         if product.ndim == 3:
             product = product[None] if a.ndim == 1 else product.reshape((1,) + product.shape)

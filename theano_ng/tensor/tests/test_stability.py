@@ -1,6 +1,6 @@
-"""Losses and their derivatives at saturated arguments are as exact as the dtype permits, in every form.
+"""Losses and their derivatives at saturated arguments are as exact as the dtype permits.
 
-The forms include views and reductions.
+Each loss is computed in several forms, for instance with views or reductions.
 """
 
 import unittest

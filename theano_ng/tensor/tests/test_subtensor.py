@@ -183,7 +183,7 @@ class TestNodes(unittest.TestCase):
                     run_node(inc, {x: v, y: np.ones(2)}, impl)
 
     def test_indices_that_are_overwritten(self):
-        """Indices that share memory with the array are read before it is written."""
+        """If an index shares memory with the array, a write into the array first reads the whole index."""
         for dtype, n in itertools.product(("int64", "int32", "int16"), (6, 9000)):
             x, i = T.TensorType(dtype, (False,))(), T.TensorType(dtype, (False,))()
             for places in (ALL, slice(None, None, -1), slice(1, None), slice(None, None, 2)):
@@ -201,9 +201,9 @@ class TestNodes(unittest.TestCase):
                             np.testing.assert_array_equal(v, want)
 
     def test_values_of_every_layout(self):
-        """Values of every memory layout are written at an index array of three dimensions.
+        """Writes at a three-dimensional index array have NumPy's results for values of every memory layout.
 
-        One loop can run over all, some or none of the dimensions of the values.
+        Depending on the layout, the C code merges all, some or none of the dimensions of the values into one loop.
         """
         rng = np.random.RandomState(3)
         x, index = T.dvector(), T.ltensor3()
@@ -240,7 +240,7 @@ class TestNodes(unittest.TestCase):
         self.assertRaises(TypeError, T.inc_subtensor, T.lvector()[1:], y)
 
     def test_half_precision_sums(self):
-        """Sums of each float16 value with several other values are rounded as in NumPy."""
+        """Increments of every float16 value by other float16 values are rounded as in NumPy."""
         every = np.arange(65536, dtype="uint16").view("float16")
         x, y = T.TensorType("float16", (False,))(), T.TensorType("float16", (False,))()
         inc = T.inc_subtensor(x[:], y)
@@ -458,7 +458,7 @@ class TestGraphs(unittest.TestCase):
         self.assertNotEqual(op, x[:1, i].owner.op)
 
     def test_support_code(self):
-        """The C source code for users' Ops is the code of the native modules."""
+        """`inc_code` gives users' Ops the C source code from which the native modules are built."""
         from theano_ng.tensor.inc_code import inc_code
 
         self.assertIn("static inline inc_row_fn inc_row_for(char kind, int itemsize)", inc_code())
@@ -488,9 +488,9 @@ class TestGraphs(unittest.TestCase):
         self.assertRaises(TypeError, T.set_subtensor, T.exp(x), 1)
 
     def test_increments_through_take(self):
-        """Increments accept parts that an indexing Op does not return directly.
+        """Increments accept ``x[index]`` and `take` also if other nodes follow the indexing Op in its graph.
 
-        Such parts have moved axes, matrices of rows, or new axes.
+        Such nodes move axes, or reshape the result for a matrix of indices.
         """
         x, rows, pairs = T.dmatrix(), T.lvector(), T.lmatrix()
         v, i, m = value(shape=(4, 5)), np.array([0, 3, 0]), np.array([[1, 0], [1, 3]])
@@ -582,7 +582,7 @@ if __name__ == "__main__":
 
 
 class TestNewAxes(unittest.TestCase):
-    """An increment of ``v[index]`` has the shape of v, with and without new axes, for every v."""
+    """An increment of ``v[index]`` has the shape of v, also if the index adds axes, or if v is a part of a tensor."""
 
     INDICES = (
         (ALL, None),

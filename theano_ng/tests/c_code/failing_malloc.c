@@ -1,8 +1,8 @@
 /* Allocation functions that fail on request. A process that is started with LD_PRELOAD=failing_malloc.so and
  * PYTHONMALLOC=malloc uses them for Python, NumPy and compiled code.
  *
- * Only the thread that calls failing_malloc_arm is affected, until it calls failing_malloc_disarm. These functions
- * call the functions of the C library. Therefore the C library can free and resize the blocks.
+ * Only allocations of the thread that calls failing_malloc_arm fail, until it calls failing_malloc_disarm. The
+ * allocation functions call those of the C library. Therefore the C library can free and resize the blocks.
  */
 #define _GNU_SOURCE
 #include <errno.h>

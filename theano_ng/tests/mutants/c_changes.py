@@ -242,8 +242,8 @@ class _Finder:
             yield ("negate condition" if len(new) > 1 else "force condition"), start, end, new
         operands = self.split(i + 2, last - 1, ("&&", "||"))
         for k in range(len(operands)) if len(operands) > 1 else ():
-            # A dropped condition is replaced by the neutral element of its operator. In this style, one condition
-            # contains either && or ||, so the neighboring operator is sufficient.
+            # A dropped operand is replaced by the neutral element of its operator. In the style of this package, no
+            # condition mixes && and || at one level, so either neighboring operator tells which operator it is.
             first, final = operands[k]
             word = self.at(first - 1) if k else self.at(final + 1)
             yield "drop condition", self.tokens[first].start, self.tokens[final].end, "1" if word == "&&" else "0"

@@ -261,7 +261,7 @@ class Campaign:
                 return {"outcome": result["outcome"]}
             case, how = result.get("case"), result.get("how") or result["outcome"]
             if case is None and install["how"] == "code":
-                raise RuntimeError("the changed %s is not put in place: %s" % (install["module"], how))
+                raise RuntimeError("the changed code of %s could not be installed: %s" % (install["module"], how))
             if case is None:
                 return {"outcome": "caught", "case": "import", "how": how}
             chosen = next(c for c in cases if c[0] == case)
@@ -290,7 +290,7 @@ class Campaign:
     # -- ways to install changed code
 
     def _installs(self, mutant, source):
-        """Return pairs (changed, original) of installs, the fastest first.
+        """Return ways to install code, as pairs (changed code, original code), the fastest way first.
 
         Return None if the compiler refuses the code.
         """

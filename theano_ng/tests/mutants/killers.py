@@ -44,7 +44,7 @@ def _rules():
 
 
 class RuleExamples:
-    """A killer that runs the examples in the docstring of one rule. Those of all rules take a hundred times as long."""
+    """A killer that runs the examples in the docstring of one rule, because the examples of all rules take long."""
 
     module = "theano_ng.tests.test_rule_examples"
     tests = (
@@ -60,7 +60,7 @@ class RuleExamples:
         return sorted(set(_rules()) - set(NOT_EXECUTED))
 
     def run(self, name):
-        """Run the tests of examples, but only with the examples of one rule. Return None if they pass, or a message."""
+        """Run the tests of examples with the examples of one rule only. Return None if the tests pass, or a message."""
         from theano_ng.tests import test_rule_examples
 
         rules = _rules()[name]

@@ -351,7 +351,7 @@ class _Finder(ast.NodeVisitor):
     def visit_Return(self, node):
         nothing = isinstance(node.value, ast.Constant) and node.value.value in (None, False)
         if node.value is None or nothing or not isinstance(self._functions[-1], _FUNCTIONS):
-            return  # a changed result would be equivalent, because a rule may return None or False
+            return  # changing None to False would give an equivalent program, because a rule may return either
         parameters = [a.arg for a in self._functions[-1].args.args if a.arg not in ("self", "cls")]
         if "node" in parameters:
             self.add("return", node.value, "False")

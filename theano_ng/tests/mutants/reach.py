@@ -182,8 +182,8 @@ def _moved(recorded, found):
 def _recorded(server, module):
     """Return a dict from case to (seconds, marks), for the cases of a module that pass in at most `LONGEST` seconds.
 
-    The audit of a rule is not run here. It gets the marks of the example of the rule: the audit runs at least the same
-    code, and recording the example takes a fortieth of the time.
+    The audit of a rule is not run here. The marks of the example of the rule are recorded for the audit: the audit runs
+    at least the same code, and recording the example takes a fortieth of the time.
     """
     found = {}
     for case in server.ask(list=module).get("cases", ()):
@@ -241,5 +241,5 @@ def _marked_libraries(found, there):
     for module in sorted({module for path in texts for module in builds.modules_of(path, builder)}):
         libraries[module] = os.path.join(there, module.rpartition(".")[2] + ".so")
         if not builder.build(module, libraries[module], ["-include", header]):
-            raise RuntimeError("%s with marks does not compile" % module)
+            raise RuntimeError("the extension %s does not compile after marks are inserted" % module)
     return libraries

@@ -90,7 +90,7 @@ def _row(cells):
 
 
 def ways(found, keys):
-    """Return the number of mutants that each killer caught. Crashes and exceeded time limits are counted, too."""
+    """Return the number of mutants that each killer caught. Crashes and timeouts are counted separately."""
     counts = collections.Counter()
     for key in keys:
         result = found[key]

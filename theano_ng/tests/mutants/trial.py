@@ -1,4 +1,4 @@
-"""A trial in a child of the server. It installs changed code, and runs cases until a case fails."""
+"""Code of a trial. A child process of the mutation server installs changed code, and runs cases until one fails."""
 
 import ctypes
 import functools
@@ -19,8 +19,8 @@ from theano_ng.tests.mutants.marks import C_NAME, PYTHON_NAME
 MEMORY = 6 << 30  # bytes that a trial may allocate in addition to the memory of the process
 SLOWER = 8  # the time limit of a case is SLOWER times its time on unchanged code, plus SECONDS
 SECONDS = 10
-# Tests that compile kernels, for example to compare kernels with interpreted programs. These tests always run with
-# flags that permit a compiler, even if the flags of other tests do not.
+# Tests that compile kernels, for example to compare kernels with interpreted programs. A trial always runs these tests
+# with flags that permit a compiler, even if it runs the other tests without a compiler.
 COMPILING = (
     " theano_ng.tensor.tests.test_interpreter.",
     " theano_ng.tensor.tests.test_elemwise_arithmetic.",
@@ -28,7 +28,7 @@ COMPILING = (
     " theano_ng.scalar.tests.test_c_code.",
 )
 # File -> functions whose code is in the file, including closures. The parent process finds the functions, because a
-# search in a child would touch all memory and thereby copy the memory.
+# search in a child would touch, and thereby copy, all memory that the child shares with the parent.
 _functions = {}
 
 
@@ -73,9 +73,9 @@ def _find_functions():
 
 
 def _warm():
-    """Compile a function.
+    """Compile a function before the trials start.
 
-    The first function is slow because of initialization, which is thus done before the trials.
+    The first compilation also initializes the package, which is slow. Trials should not repeat this initialization.
     """
     import theano_ng
     import theano_ng.gpuarray
@@ -95,7 +95,7 @@ def install(how):
     how : dict
         ``how`` is "code" (replace the code of functions), "module" (replace an extension module), or "import" (the
         server has already installed the code). ``support`` is a dict from the name of a C file in kernels to the path
-        of the changed file. `run` sets ``flags`` for each case.
+        of the changed file. `install` ignores the entry ``flags``: `run` sets these flags for each case.
     """
     if how["how"] == "code":
         _install_code(how["module"], how["path"])
@@ -131,7 +131,10 @@ def _set_flag(name, value):
 
 
 def _codes(code):
-    """Return a dict with all code objects inside a code object. A key is a tuple: the names on the way to its value."""
+    """Return a dict with all code objects inside a code object.
+
+    The key of an inner code object contains its name and position, preceded by those of the code objects around it.
+    """
     found, todo = {}, [((), code)]
     while todo:
         way, parent = todo.pop()
@@ -186,7 +189,10 @@ _passed_at_import = []
 
 
 def _load_marked(marked):
-    """Replace the package's libraries by marked libraries. The package's Python modules already have marks."""
+    """Replace extension modules by modules with marks, which record the code that runs.
+
+    The Python modules of the package already have marks.
+    """
     for module, path in marked["libraries"].items():
         _install_library(module, path)
         library = ctypes.CDLL(path)

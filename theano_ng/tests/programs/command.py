@@ -47,7 +47,7 @@ def described(failure):
 
 
 def report(failures, limit):
-    """Reduce and print programs that failed: one program for each kind of failure and each reduced graph."""
+    """Reduce and print failed programs: one program for each kind of difference and each list of operations."""
     seen, indices, tried = set(), set(), 0
     for failure in failures:
         if failure.index in indices:

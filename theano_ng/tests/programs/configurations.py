@@ -19,7 +19,7 @@ class Configuration:
     without : tuple of str
         Names of rules that are not applied.
     linker : str
-        The name of the linker of FAST_RUN. "" means that the mode chooses the linker.
+        The linker of a mode with the rules of FAST_RUN. If this is "", `mode` chooses the linker.
     share : float
         The share of programs that are run in this configuration. In a configuration with a family, the share of
         programs with loops is three times as large. A program that runs in a configuration with a family does not run
@@ -63,8 +63,8 @@ class Configuration:
 
 
 NO_COMPILER = ("cxx", "")
-# The rules that may remove operations which raise errors. The rules of convolutions are left out, because without them
-# convolutions have no implementation.
+# The rules that may remove operations which raise errors. The rules of convolutions are not in this list, because
+# convolutions have no implementation without these rules.
 REMOVING_ERRORS = tuple(
     sorted(
         {
@@ -84,7 +84,7 @@ CONFIGURATIONS = {
         Configuration("tiered=auto", "FAST_RUN", (("tiered", "auto"),), 0.12, family="FAST_RUN"),
         Configuration("tiered=on", "FAST_RUN", (("tiered", "on"),), 0.03, family="FAST_RUN"),
         Configuration("tiered=off", "FAST_RUN", (("tiered", "off"),), 0.02, family="FAST_RUN"),
-        # The storage of results is kept and reused by the next call.
+        # With allow_gc=False, a function keeps the storage of intermediate results, and reuses it at the next call.
         Configuration("allow_gc=False", "FAST_RUN", (("allow_gc", False),), 0.03, family="FAST_RUN"),
         Configuration("linker=c|py", "FAST_RUN", (("tiered", "auto"),), 0.02, linker="c|py"),
         Configuration("linker=vm", "FAST_RUN", (NO_COMPILER,), 0.03, linker="vm"),

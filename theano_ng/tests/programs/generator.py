@@ -27,9 +27,9 @@ FAMILY = 3
 ARITHMETIC = ("add", "sub", "mul", "true_div", "square_of_same", "times_constant")
 LARGEST, LARGEST_HALF = 1e5, 1e3  # bounds of the values in ordinary programs
 SHARE_LONG = 0.12  # share of the programs with long axes
-MAX_ELEMENTS, MAX_ELEMENTS_LONG = 120, 10_000  # bounds of the sizes of arrays, and of arrays in programs with long axes
-# Long axes. Kernels change their method at such lengths: they compute several elements at once, divide an axis into
-# blocks or into halves, or call BLAS. The lengths are just below, at, or just above such limits, or far from them.
+MAX_ELEMENTS, MAX_ELEMENTS_LONG = 120, 10_000  # largest sizes of arrays, in programs without and with long axes
+# Lengths of long axes. Above certain lengths, kernels compute several elements at once, divide an axis into blocks or
+# halves, or call BLAS. The lengths in this list are just below, at, or just above such a limit, or far from all limits.
 LONG = tuple(
     map(int, "8 15 16 17 31 33 64 65 100 127 129 250 255 257 500 511 513 1000 1024 1025 2048 2050 4097 8200".split())
 )
@@ -152,7 +152,7 @@ class Draw:
             return False
         operation = OPERATIONS[name]
         if self.depth and operation.stateful and operation.operands:
-            return False  # the update of the state is outside of the body, and cannot use the parameters of the body
+            return False  # the state is updated outside of the body, but the operands are known only inside
         pick = operation.pick(self)
         if pick is None:
             return False
@@ -166,9 +166,9 @@ class Draw:
         return self.append(node)
 
     def append(self, node):
-        """Compute a node as a graph and as its twin. Add it to the scope if its array is acceptable.
+        """Compute the variable and the array of a node. Add the node to the scope if the array is acceptable.
 
-        Return True if it was added.
+        Return True if the node was added.
         """
         operation = OPERATIONS[node.operation]
         try:
@@ -472,8 +472,8 @@ def _finished(draw, inputs):
 def _ordinary_calls(program, shapes):
     """Return the number of ordinary calls before the first call that is not ordinary.
 
-    In an ordinary call, operands are in the domains of operations, and shapes are equal to `shapes`. If one array is
-    passed for two arguments, the number may be 0.
+    In an ordinary call, operands are in the domains of operations, and shapes are equal to `shapes`. Even the first
+    call may not be ordinary if one array is passed for two arguments.
     """
     nodes = [node for node in program.nodes if node.dtype]
     computed = source.twin(replace(program, outputs=tuple([node.name for node in nodes])))
@@ -498,8 +498,8 @@ def _in_domain(node, arrays, special):
     return (special or is_ordinary(arrays[node.name])) and OPERATIONS[node.operation].takes(operands, special)
 
 
-# Operations that may divide by zero or read out of bounds if their integers differ from the integers of the first
-# call.
+# Operations that may divide by zero or read out of bounds if a call has other integers than the first call. Programs
+# with these operations do not update integers.
 PARTICULAR = ("floor_div", "mod", "index_by_variable")
 
 
@@ -524,7 +524,7 @@ def _update(draw, one):
 
 
 def _aliased(draw, program):
-    """Return a program that may pass the array of its first input for other arguments of the same type and shape."""
+    """Return a program whose calls may pass the array of the first input for other inputs of equal type and shape."""
     inputs = list(program.inputs)
     for k in range(1, len(inputs)):
         first, second = inputs[0], inputs[k]
@@ -541,7 +541,7 @@ def _derivative(draw, program):
     if not draw.chance(0.3) or program.special or draw.counter["kinks"]:
         return None
     if draw.long and any([OPERATIONS[node.operation].kink for node in all_nodes(program.nodes)]):
-        return None  # of many elements, one is so close to a kink that the central differences step over it
+        return None  # one of many elements is probably so close to a kink that central differences step over it
     values = {v.name: v for v in draw.values}
     if not any([floats(values[one.name]) and one.dtype != "float16" for one in program.inputs]):
         return None

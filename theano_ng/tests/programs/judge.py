@@ -30,7 +30,7 @@ from theano_ng.tests.programs.precision import (
 from theano_ng.tests.programs.records import all_nodes
 
 STEPS = tuple([np.longdouble(2.0) ** -k for k in (7, 8, 9)])  # step sizes of Romberg's scheme
-SEEDS = (0, 1)  # seeds of the random errors for which derivatives are computed again
+SEEDS = (0, 1)  # for each seed, derivatives are computed again with random errors
 DERIVATIVE_UNITS = 256.0
 # Flags of DebugMode. They are set during calls, because the inner function of a loop reads them at its first call.
 AT_CALLS = {"tensor.cmp_sloppy": 2, "DebugMode.check_finite": False}
@@ -46,12 +46,13 @@ class Difference:
     Attributes
     ----------
     kind : str
-        ``numbers``, ``type``, ``raises``, ``bits``, ``argument``, ``derivative``, ``time``.
+        ``numbers``, ``type``, ``raises``, ``bits``, ``argument``, ``derivative``, ``time`` or ``lost error``.
     configuration : str
         The name of the configuration.
     where : str
-        The name of the output, update or input.
+        The name of the output, update or input. For ``raises``, the name of the exception.
     got, right : str
+        Descriptions of the actual result and of the expected result.
     """
 
     kind: str
@@ -215,7 +216,7 @@ class Expectation:
         )
 
     def _new_variables(self):
-        made, self._names = self._names, None  # variables with state are used for only one function
+        made, self._names = self._names, None  # use variables with state for only one function
         return variables_with_derivatives(self.program, self.lines, made)
 
     def smallest_unit(self):
@@ -234,7 +235,7 @@ def variables_with_derivatives(program, lines, made=None):
     ----------
     program : Program
     lines : list of str
-        The source lines that create `derived`.
+        The source lines that create the list `derived` of derivatives. Empty if there are no derivatives.
     made : dict, optional
         The variables of the program, if they have already been created.
     """
@@ -395,12 +396,12 @@ def _decides(program):
 
 
 def _rewritten(program, configuration):
-    """Return True if rules rewrite the graph or an inner graph. Every mode rewrites inner graphs."""
+    """Return True if rules rewrite the graph or an inner graph. Inner graphs are rewritten in every configuration."""
     return configuration.rewritten or any([node.body is not None for node in program.nodes])
 
 
 def _may_differ(program, configuration, expectation):
-    """Return True if results may differ from the twin, because other values are NaN, infinite or overflow."""
+    """Return True if results may differ from the twin, because NaN or overflow may occur at other elements."""
     if expectation.extreme and any([node.operation in WIDE_SUMS for node in all_nodes(program.nodes)]):
         return True
     decided = expectation.extreme or not expectation.finite and _decides(program)

@@ -1,8 +1,9 @@
-"""Calls functions with lengths that do not fit, and compares the results and errors with those of the graph as written.
+"""Calls functions with arguments whose lengths do not fit together. Compares the results and errors of the rewritten
+graph with those of the graph as written.
 
 The twins, which are the programs in NumPy, cannot judge such calls: NumPy broadcasts every axis of length 1. If the
-graph as written raises an error, a rewritten graph must raise one, too, unless a rule has removed the operation that
-raises it. Therefore lost errors are only judged in the configuration ``all errors``.
+graph as written raises an error, a rewritten graph must raise an error, too, unless a rule has removed the failing
+operation. Therefore lost errors are only judged in the configuration ``all errors``, which excludes such rules.
 """
 
 import random
@@ -27,7 +28,8 @@ from theano_ng.tests.programs.records import all_nodes
 
 # The configurations in which programs are called with other lengths.
 CONFIGURATIONS_OF_LENGTHS = ("interpreted", "all errors")
-# Conditionals. The graph as written computes both branches. A rewritten graph may lose the error of one branch.
+# Conditionals. The graph as written computes both branches. A rewritten graph computes one branch, so the error of the
+# other branch may be lost.
 LAZY = frozenset(["ifelse", "ifelse_of_variable"])
 LOOPS = frozenset(["loop", "map", "foldl", "foldr", "scan_checkpoints"])
 
@@ -82,7 +84,7 @@ def _with_length(one, axis, length):
 
 
 class Variables:
-    """The variables of a program and of its gradient, in place of an `Expectation`, which needs lengths that fit."""
+    """The variables of a program and of its gradient. An `Expectation` would need lengths that fit together."""
 
     def __init__(self, program):
         self.program = program
@@ -131,7 +133,7 @@ def judged(program, configuration, patience=1.0):
         wanted = "%s: %s" % (type(right).__name__, str(right).strip().split("\n")[0][:200])
         return Difference("lost error", configuration.name, "the function", short(got[0]), wanted)
     if program.resized[2] == 0 and operations & LOOPS:
-        return None  # a loop without steps may fail because of values that it does not need
+        return None  # with 0 steps, a rewritten loop may fail because of values that it does not use
     if isinstance(got, Exception):
         return raised(configuration, got)
     for place, (mine, other) in enumerate(zip(got, right)):

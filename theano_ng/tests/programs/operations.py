@@ -97,7 +97,7 @@ class Operation:
         return None if parameters is None else Pick(values, parameters)
 
     def takes(self, arrays, special):
-        """Return True if all arrays are in the domain, or if a special program may use arrays outside of the domain."""
+        """Return True if all arrays are in the domain, or if the program may use values outside of it."""
         return self.domain is None or special and not self.strict or self.domain(*arrays)
 
 
@@ -163,7 +163,7 @@ def both(*predicates):
 
 
 def broadcast_together(*values):
-    """Return True if operands can be broadcast together: on each axis, lengths are equal or broadcastable."""
+    """Return True if operands can be broadcast together: non-broadcastable lengths on an axis are equal."""
     for axis in range(1, max([v.array.ndim for v in values]) + 1):
         present = [v for v in values if v.array.ndim >= axis]
         lengths = {v.array.shape[-axis] for v in present if not v.broadcastable[-axis]}

@@ -93,7 +93,7 @@ class Program:
         The nodes in topological order.
     outputs : tuple of str
     updates : tuple of (str, str)
-        Pairs of a shared variable and the variable with its value after each call.
+        Pairs of names: a shared variable, and the variable that is its new value after each call.
     derivative : {None, "gradient", "second", "Rop"}
         The kind of derivative that is computed in addition to the outputs, with respect to the float inputs.
     special : bool
@@ -103,7 +103,7 @@ class Program:
     calls : int
         The number of consecutive calls of the function with these values.
     resized : (str, int, int) or None
-        An input, an axis and another length of this axis. The function is called with this length, which may not fit
+        An input, an axis and a new length of this axis. The function is called with the new length, which may not fit
         the other inputs.
     """
 

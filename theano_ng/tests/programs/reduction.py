@@ -27,7 +27,7 @@ def size(program):
 
 
 def reduced(program, fails, budget=400, seconds=150):
-    """Return the smallest program found by the search for which `fails` returns True.
+    """Search for small programs for which `fails` returns True. Return the smallest program that was found.
 
     Parameters
     ----------
@@ -220,7 +220,7 @@ def _simpler_values(program):
 
 
 def fewer(items, fails, budget=60):
-    """Return the shortest list found by the algorithm ddmin for which `fails` returns True.
+    """Search with the algorithm ddmin for lists for which `fails` returns True. Return the shortest list found.
 
     Parameters
     ----------

@@ -24,8 +24,8 @@ PATIENCE = 0.4
 def difference_of(steps):
     """Compile and call programs one after another. Return the Difference of the last program, or None if it is correct.
 
-    Before a program is compiled, the kernels of the previous programs are finished. The last program is called again at
-    the end.
+    Wait for the kernels of a program before the next program is compiled. At the end, call the last program again, with
+    its kernels.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def same(first, second):
 
 
 def in_new_process(what, argument, timeout=TIMEOUT):
-    """Run ``difference_of`` or ``smallest`` in a new process with an empty cache.
+    """Run ``difference_of`` or ``smallest`` in a new process with an empty cache, and return the result.
 
     Return None if the process hangs or crashes.
     """

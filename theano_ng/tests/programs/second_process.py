@@ -1,4 +1,4 @@
-"""Compiles and calls programs of a run again, with the cache of the run.
+"""Compiles and calls programs again that another process has run. Uses the cache of that process.
 
 Usage: ``python -m theano_ng.tests.programs.second_process FILE``.
 """
@@ -15,7 +15,7 @@ from theano_ng.tests.programs.judge import Expectation, bits, judged
 
 
 def differences(seed, wanted):
-    """Return (index, configuration, description) of each program whose bits differ from the bits of another process."""
+    """Return (index, configuration, description) of each program that is wrong or does not return the expected bits."""
     found = []
     for index, name, expected in wanted:
         program = generate(seed, index)

@@ -1,5 +1,5 @@
-"""A run of many programs in one process. The programs share its caches and are compiled in several configurations. They
-are called again while compilers finish.
+"""A run of many programs in one process. The programs share the caches of the process, and are compiled in several
+configurations. Their functions are called again while compilers finish.
 
 A function whose first results are correct must return equal bits at every later call: after its kernels are installed,
 from other threads, after copying and pickling, and when another process compiles it with the warm cache.
@@ -28,7 +28,7 @@ from theano_ng.tests.programs.generator import chapters_of, generate, note, unco
 from theano_ng.tests.programs.judge import Difference, Expectation, bits, compare, judged, raised
 
 KEPT = 120  # number of functions that are kept and called again
-AGAIN = 0.5  # probability that a kept function is called again, for each program
+AGAIN = 0.5  # after each program, the probability that a kept function is called again
 THREADS = 3
 COPIED, RECOMPILED = 0.1, 0.1  # shares of the FAST_RUN family's functions that are copied, and compiled again
 ORIGINAL = 0.03  # share of the programs that run on Theano 1.0.5
@@ -37,7 +37,7 @@ HISTORY = 600  # maximum number of programs that are recorded before a failure, 
 
 
 class Failure:
-    """A program whose results differ from the results of its twin, or that failed in another way.
+    """A program for which a Difference was found: wrong results, an exception, or any other kind of Difference.
 
     Attributes
     ----------
@@ -92,14 +92,14 @@ class Session:
     configurations : iterable of str
         The names of the configurations that are drawn.
     original : Original, optional
-        A process of Theano 1.0.5. Some of the programs also run there.
+        A process with Theano 1.0.5, which also runs some of the programs.
 
     Attributes
     ----------
     failures : list of Failure
     differs_from_original : list of Failure
-        Programs for which Theano 1.0.5 differs from NumPy. Theano 1.0.5 has faults. Therefore these entries do not
-        count as failures, and a person has to read them.
+        Programs for which Theano 1.0.5 differs from NumPy. The cause may be a fault of Theano 1.0.5. Therefore these
+        entries do not count as failures, and a person has to read them.
     chapters, runs : Counter
         The number of programs of each chapter, and the number of programs in each configuration. `runs` also counts
         further calls, by their kind.

@@ -107,7 +107,7 @@ def variables(program, more=(), names=None):
     more : iterable of str
         Further lines that are run at the end.
     names : dict, optional
-        The variables, if the lines of the program have already been run.
+        The variables of the program by name, if they already exist. Then only the lines in `more` are run.
     """
     if names is None:
         names = dict(NAMES)
@@ -121,8 +121,8 @@ def variables(program, more=(), names=None):
 def twin(program):
     """Return a function that computes the arrays of outputs and of updates.
 
-    Its arguments are ``settle``, ``cast``, ``call`` (the number of the call, for random streams), and the arrays of all
-    inputs by name.
+    The returned function takes ``settle``, ``cast``, ``call`` (the number of the call, for random streams), and the
+    arrays of all inputs by name.
     """
     render = TwinRenderer()
     steps = [code("\n".join(render.lines(node))) for node in program.nodes]

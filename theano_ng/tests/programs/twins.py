@@ -125,7 +125,7 @@ def loop(step, sequences, states, others, n_steps, backwards):
 
 
 def folded(x, backwards):
-    """Return the fold of the rows of x by ``tanh(a * p) + a``, where a is a row and p the previous result."""
+    """Fold the rows of x: each step computes ``tanh(a * p) + a`` from a row a and the previous result p."""
     result = np.ones_like(x[0])
     for row in x[::-1] if backwards else x:
         result = np.tanh(row * result) + row
@@ -133,7 +133,7 @@ def folded(x, backwards):
 
 
 def kept(x, every):
-    """Return the states of the fold `folded` after each block of `every` steps. The last block may be shorter."""
+    """Return the results of `folded` after each block of `every` steps. The last block may be shorter."""
     states = [folded(x[:n], False) for n in range(1, len(x) + 1)]
     return np.array([state for n, state in enumerate(states, 1) if n % every == 0 or n == len(states)])
 
@@ -338,7 +338,7 @@ TINY = 1e-200  # if abs(x) is smaller, log(abs(gamma(x))) is -log(abs(x))
 
 @functools.lru_cache(maxsize=10000)
 def _by_mpmath(name, value, negative):
-    # `negative` is a part of the cache key, because 0.0 and -0.0 are equal.
+    # The argument `negative` is not used. It only distinguishes 0.0 from -0.0 in the cache, because they are equal.
     high = float(value)
     if name == "loggamma" and -TINY < high < 0:
         return -np.log(-value)  # SciPy returns infinity for arguments that are this close to zero
@@ -365,12 +365,12 @@ erf, erfc, gamma, gammaln, psi = [_special(*names) for names in _NAMES.items()]
 
 @functools.lru_cache(maxsize=200)
 def _of_numpy(seed, draw):
-    """Return a function that draws the next samples of the first stream of ``RandomStreams(seed)``, and an empty list.
+    """Return a pair: a function that draws the next samples of the first stream of ``RandomStreams(seed)``, and a list.
 
-    The caller appends the samples of each call to the list.
+    The list is empty at first. The caller appends the samples of each call to it.
 
-    As documented, the stream is a NumPy generator. Its seed is the first sample of another NumPy generator, which has
-    the seed `seed`.
+    As documented, the stream is a NumPy generator, which is seeded with the first sample of another NumPy generator.
+    This other generator has the seed `seed`.
     """
     generator = np.random.RandomState(int(np.random.RandomState(seed).randint(2**30)))
     return functools.partial(eval, compile(draw, "<draw>", "eval"), {"g": generator, "np": np}), []
@@ -378,7 +378,7 @@ def _of_numpy(seed, draw):
 
 @functools.lru_cache(maxsize=200)
 def _of_mrg(seed, draw):
-    """Return a function that draws the next samples of an MRG stream in Python without rewrites, and an empty list."""
+    """Return a pair like `_of_numpy`, for an MRG stream. The function draws in Python, without rewriting the graph."""
     numbers = eval("streams." + draw, {"streams": MRG_RandomStreams(seed), "np": np})
     return theano.function([], numbers, mode=theano.Mode("py", None)), []
 

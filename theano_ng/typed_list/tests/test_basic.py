@@ -297,7 +297,7 @@ class TestInplace(ListCase):
             mine, tail = list(value), [np.array([5.0])]
             self.assertEqual(plain(f(mine, tail)), [[1.0], [2.0, 3.0], [5.0]])
             self.assertIsNot(mine[2], tail[0])  # inserted elements are copied
-            # The same list is passed as both arguments, so the function copies it before it changes it.
+            # Both arguments are the same list, so the function copies the list before the Op changes it.
             mine = list(value)
             self.assertEqual(plain(f(mine, mine)), [[1.0], [2.0, 3.0]] * 2)
 
@@ -542,7 +542,7 @@ class TestUse(ListCase):
 
 
 class TestGenerated(unittest.TestCase):
-    """Chains of operations, rewritten to work in place, compute what Python's list does."""
+    """Tests that chains of list operations, rewritten to work in place, give the same results as Python's lists."""
 
     @generated(
         st.lists(

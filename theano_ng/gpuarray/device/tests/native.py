@@ -122,7 +122,7 @@ def load(fresh=False):
 
 
 class Context:
-    """A context of the C API. Callers of its methods free the blocks of memory that they have allocated."""
+    """A context of the C API. Tests must free the memory blocks that they allocate with `alloc`."""
 
     def __init__(self, library, name, flags=0, preallocate=0.0):
         self.library = library

@@ -14,7 +14,7 @@ class TestPool(unittest.TestCase):
         cls.library = native.load()
 
     def open(self, preallocate=0.0, capacity=None):
-        """Close the previous context, which must release all memory; open one on a stub device with reset counts."""
+        """Close the previous context and check that it released all memory. Reset the counts; open a new context."""
         self.close()
         self.library.stub_reset(1)
         self.state = self.library.stub_of(1).contents
@@ -115,8 +115,8 @@ class TestPool(unittest.TestCase):
             context.free(data)
 
     def test_small_blocks_do_not_cut_up_large_memory(self):
-        # One small block of each hundred stays. Apart from the chunks of these blocks, memory for large blocks is
-        # contiguous.
+        # One of every hundred small blocks stays allocated. The memory outside the chunks of these blocks is
+        # contiguous, so it can hold a large block.
         context = self.open(preallocate=100.0, capacity=100 * MB)
         small = [context.alloc(10 * KB) for _ in range(1000)]
         kept = small[::100]
@@ -130,7 +130,8 @@ class TestPool(unittest.TestCase):
             context.free(data)
 
     def test_nothing_is_kept(self):
-        # The pool keeps no memory, and does not round sizes up, so that tools detect accesses behind the end.
+        # If `preallocate` is negative, the pool keeps no memory and does not round sizes up, so that tools can detect
+        # accesses behind the end of a block.
         context = self.open(preallocate=-1.0)
         for size in (0, 10, 5 * MB):
             data = context.alloc(size)
@@ -140,7 +141,7 @@ class TestPool(unittest.TestCase):
         self.assertEqual(self.state.count("alloc"), 3)
 
     def test_preallocation(self):
-        # Up to 1 the value is a fraction of the device's memory, at most .95; above 1 it is a number of megabytes.
+        # `preallocate` up to 1 is a fraction of the device's memory, limited to 0.95. Above 1, it is in megabytes.
         for preallocate, reserved in (
             (0.5, 50 * MB),
             (1.0, 95 * MB),

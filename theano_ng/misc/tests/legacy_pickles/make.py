@@ -306,16 +306,17 @@ def results(theano, found):
 
 
 def as_python2(data):
-    """Return a pickle of protocol 2 by Python 3 as Python 2 would have written it, with byte strings for text.
+    """Convert a pickle of protocol 2 from Python 3 to the pickle of Python 2, with byte strings instead of text.
 
-    Python 3 writes bytes as calls of ``_codecs.encode`` on text in latin1, and empty bytes as a call of ``bytes``.
+    Python 3 writes bytes as calls of ``_codecs.encode`` on text in latin1, and empty bytes as a call of ``bytes``. Both
+    calls are replaced by byte strings, too.
     """
     tokens, ends = [], []
     for op, argument, position in pickletools.genops(data):
         tokens.append((op.name, argument, position))
         ends.append(position)
     ends = ends[1:] + [len(data)]
-    texts, left_out, encoders, empties = {}, {}, set(), set()  # the keys and elements are indices in the memo
+    texts, left_out, encoders, empties = {}, {}, set(), set()  # keys of dicts, elements of sets: indices in the memo
     out, k = [], 0
 
     def skip_put(k):
@@ -358,7 +359,8 @@ def as_python2(data):
                 texts[number] = argument
                 out.append(_string(argument.encode("ascii")))
             elif name in ("BINGET", "LONG_BINGET") and argument in left_out:
-                # CPython has one object for each string of one letter, so a memo index may refer to an omitted text.
+                # This entry of the memo is the text of a converted bytes object. It occurs again as a string, because
+                # CPython has only one object for each string of one letter.
                 out.append(_string(left_out[argument].encode("ascii")))
             else:
                 assert not (name in ("BINGET", "LONG_BINGET") and argument in encoders | empties)

@@ -114,8 +114,7 @@ static int refuse_count(double count)
 {
     if (fabs(count) <= 0x1p62)
         return 0;
-    PyErr_SetString(PyExc_ValueError,
-                    "arange: an array cannot have so many elements as there are between start and stop");
+    PyErr_SetString(PyExc_ValueError, "arange: the range from start to stop has more elements than an array can have");
     return -1;
 }
 

@@ -62,7 +62,10 @@ def operands(*shapes, dtype="float64"):
 
 
 def abstract(shapes, parameters, hints=False, dtype="float64"):
-    """Return variables for images, kernels and a gradient of the output; and the convolution and its gradients."""
+    """Return (variables, results).
+
+    The variables are images, kernels and a gradient of the output. The results are the convolution and its gradients.
+    """
     image, kernel = shapes
     n = len(image) - 2
     x, w, g = (T.TensorType(dtype, [False] * len(shape))() for shape in (image, kernel, image))
@@ -87,7 +90,7 @@ def abstract(shapes, parameters, hints=False, dtype="float64"):
 
 class TestRules(unittest.TestCase):
     def test_both_kinds_of_convolutions(self):
-        """Each rule tracks two Ops: the Op for its number of dimensions, and the Op for any number of dimensions."""
+        """Each GEMM rule tracks two Ops: one for the dimensions (2 or 3) of the rule, one for any number of them."""
         for rule, names in (
             ("local_abstractconv_gemm", "AbstractConv2d AbstractConv"),
             ("local_abstractconv_gradweight_gemm", "AbstractConv2d_gradWeights AbstractConv_gradWeights"),
@@ -315,7 +318,7 @@ class TestGraphs(unittest.TestCase):
     def test_gradients_of_the_classic_op(self):
         """Without the GEMM rules, ConvOp computes the gradients of convolutions.
 
-        It has no gradients for strides, dilation, groups and numeric padding: compilation raises an error.
+        ConvOp has no gradients for strides, dilation, groups or numeric padding: compilation raises an error.
         """
         mode = get_default_mode().excluding("conv_gemm")
         rng = np.random.RandomState(4)
@@ -735,7 +738,7 @@ class TestNumPy(unittest.TestCase):
         np.testing.assert_array_equal(out, reference.forward(x, w)[0, 0])
         out = op.unshared2d(g[0, 0], w[0, :, :, 0], (4, 5), "backprop inputs")
         np.testing.assert_array_equal(out, reference.grad_inputs(w, g)[0, 0])
-        # `unshared2d` returns the gradient with respect to the kernels of a correlation, which are not flipped.
+        # The gradient that `unshared2d` returns is the gradient of a correlation: its kernels are not flipped.
         correlation = Reference(image, kernel, filter_flip=False, unshared=True)
         out = op.unshared2d(x[0, 0], g[0, 0], (3, 3, 2, 3), "backprop weights")
         np.testing.assert_array_equal(out, correlation.grad_weights(x, g)[0, :, :, 0])

@@ -77,8 +77,8 @@ class TestElementwise(unittest.TestCase):
         np.testing.assert_allclose(nnet.relu(x, slope).eval({x: v}), np.maximum(v, slope.get_value() * v))
 
     def test_relu_slope_is_never_less_finite(self):
-        # Theano 1.0 computed (1 + alpha) / 2 * x + (1 - alpha) / 2 * abs(x). If its result is finite, the new result is
-        # equal. If its result is not NaN, the new result is not NaN either.
+        # Theano 1.0 computed (1 + alpha) / 2 * x + (1 - alpha) / 2 * abs(x). If this value is finite, the new value
+        # is equal. If this value is not NaN, the new value is not NaN either.
         x, alpha = T.dvector(), T.dscalar()
         out = nnet.relu(x, alpha)
         f = theano.function(

@@ -319,7 +319,7 @@ class TestTrain(unittest.TestCase):
             self.assertEqual(ops.count(BatchNormTrain), 1)
             self.assertEqual(ops.count(BatchNormTrainGrad), 1)
             self.assertFalse({AbstractBatchNormTrain, AbstractBatchNormTrainGrad} & set(ops))
-        # One loop computes the normalized activation and the relu of it.
+        # One fused loop computes the normalized activation and applies relu to it.
         f = theano.function([x, g, b, m, v], T.nnet.relu(batch_normalization_test(x, g, b, m, v, "spatial")))
         big = [n for n in f.maker.fgraph.toposort() if not any(n.outputs[0].broadcastable) and n.outputs[0].ndim == 4]
         self.assertEqual(len(big), 1)

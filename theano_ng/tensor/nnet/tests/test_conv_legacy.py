@@ -1,4 +1,4 @@
-"""The earlier interfaces of convolution: `ConvOp`, `conv2d` of images without channels, films, and diagonals."""
+"""The earlier interfaces of convolution: `ConvOp`, `signal.conv2d`, `conv3d` of films, views of diagonals, `Conv3D`."""
 
 import pickle
 import unittest

@@ -80,7 +80,7 @@ class Case:
         return [(self.x, self.w), (self.x, self.y), (self.w, self.y)][kind]
 
     def function(self, kind, mode, **more):
-        """Compile a function of the two inputs of an Op."""
+        """Return a compiled function of the Op of this kind (see `compute`) with the arguments ``inputs(kind)``."""
         op = FAMILY[self.n][kind](**self.props, **more)
         variables = [T.TensorType(a.dtype, [False] * a.ndim)() for a in self.inputs(kind)]
         lengths = [(), (self.kernel,), (self.image,)][kind]
@@ -165,8 +165,8 @@ class TestTiles(UsesInstructionSets):
         # A stride longer than the kernel skips pixels. A stride longer than the image gives one output.
         dict(image=(17, 19), kernel=(2, 3), filters=3, channels=2, subsample=(5, 7)),
         dict(image=(6, 6), kernel=(3, 3), filters=3, channels=2, subsample=(100, 100), border_mode=2),
-        # Filters that fill registers: in one piece, in chunks, and with more images than one pass over the weights
-        # processes.
+        # Numbers of filters that fill registers. The code processes the filters in one piece or in chunks. Some batches
+        # have more images than one pass over the weights processes.
         dict(image=(7, 7), kernel=(3, 3), filters=32, channels=24, border_mode=1),
         dict(image=(7, 7), kernel=(3, 3), filters=144, channels=16, border_mode=1, batch=3),
         dict(image=(9, 11), kernel=(2, 2), filters=16, channels=64, batch=12),
@@ -254,8 +254,8 @@ class TestTiles(UsesInstructionSets):
                     np.testing.assert_array_equal(result, expected, err_msg="%s %d" % (parameters, kind))
 
     def test_flipped_kernels(self):
-        # The C code packs kernels in another way in each case: for registers that hold several filters, without and
-        # with a stride, and for scattered products.
+        # The C code packs the kernels of these cases in three different ways: for registers that hold several filters,
+        # without and with a stride, and for scattered products.
         for parameters in (
             dict(image=(7, 7), kernel=(3, 2), filters=32, channels=16, border_mode=1),
             dict(image=(8, 7), kernel=(3, 3), filters=32, channels=16, subsample=(2, 2)),

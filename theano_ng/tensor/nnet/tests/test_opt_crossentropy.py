@@ -141,7 +141,7 @@ class TestSoftmax(RuleCase):
     def test_exponentials_by_hand_of_other_ranks(self):
         """A handwritten softmax of a tensor of rank 1, 3 or 4 agrees with SciPy's.
 
-        Rules must not replace it by the Op, which accepts matrices only.
+        Rules must not replace this softmax by the Op `Softmax`, which accepts matrices only.
         """
         for ndim, axes in ((3, (0, 1, 2)), (4, (1,)), (1, (0,))):
             x = T.TensorType("float64", [False] * ndim)("x")
@@ -225,7 +225,7 @@ class TestSoftmax(RuleCase):
 class TestSaturated(unittest.TestCase):
     """Costs and gradients of common losses are accurate if logits are far apart.
 
-    They are compiled separately and together, with the rules of FAST_RUN and of FAST_COMPILE.
+    The cost and the gradient are compiled separately and together, with the rules of FAST_RUN and of FAST_COMPILE.
     """
 
     def check(self, loss, x, cost, gradient):
@@ -318,7 +318,7 @@ class TestCrossentropy(RuleCase):
                 np.testing.assert_allclose(f(*self.values), plain(*self.values), rtol=1e-10)
 
     def test_factors_of_gradients(self):
-        """The fused Op includes the factors and divisors of a gradient with respect to the softmax."""
+        """CrossentropySoftmax1HotWithBiasDx also replaces gradients with more factors or divisors than the softmax."""
         sm = nnet.softmax(self.x)
         s, w = T.dscalar("s"), T.dvector("w")
         rows = T.arange(self.y.shape[0])
@@ -445,7 +445,7 @@ class TestCrossentropy(RuleCase):
     def test_constant_places_need_not_be_labels(self):
         """Constant column indices may be negative, or fewer than the rows of the matrix.
 
-        The rule treats them as labels only if they are not negative, and the matrix is known to have as many rows.
+        The rule treats indices as labels only if none is negative, and the matrix is known to have one row per index.
         """
         x, rng = T.dmatrix("x"), np.random.RandomState(3)
         value, weights = rng.normal(size=(3, 4)), rng.normal(size=3)

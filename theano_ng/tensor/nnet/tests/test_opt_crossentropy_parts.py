@@ -77,7 +77,7 @@ class TestBiases(RaisingCase):
 
 class TestRowsOfLabels(RaisingCase):
     def test_lengths_through_conversions(self):
-        """The rule recognizes the length of the labels through any number of conversions, and no other length."""
+        """`_is_length_of` recognizes the length of the labels after any number of conversions, and no other length."""
         labels, others = T.lvector("labels"), T.lvector("others")
 
         def forms(v):
@@ -139,7 +139,7 @@ class TestGradients(RaisingCase):
                     self.assertIn(CrossentropySoftmax1HotWithBiasDx, ops_of(f))
 
     def test_divisors_of_matrices(self):
-        """The gradient is also recognized if the softmax divides the whole matrix with the increment.
+        """The gradient of a cross-entropy is also recognized if the softmax divides the matrix with the increment.
 
         Columns and numbers may divide the matrix, too, in any order.
         """
@@ -188,9 +188,9 @@ class TestGradients(RaisingCase):
             np.testing.assert_allclose(f(a, index, vector), self.gradient(increment, y), atol=1e-15)
 
     def test_factors_that_are_no_softmax(self):
-        """The rule does not apply if the matrix that multiplies the sums of rows is not a softmax.
+        """No gradient of a cross-entropy is recognized if the factor of the sums of rows is not a softmax.
 
-        The matrix may have any dtype.
+        The factor is a matrix of any dtype.
         """
         x, labels, v = T.dmatrix("x"), T.lvector("labels"), T.dvector("v")
         increment = T.inc_subtensor(T.zeros((3, 4))[T.arange(labels.shape[0]), labels], v)
@@ -206,7 +206,7 @@ class TestGradients(RaisingCase):
 
 class TestQuotients(RaisingCase):
     def test_quotients_by_sums_of_rows(self):
-        """Only exp(x) divided by the sums of its rows is a softmax."""
+        """Quotients by sums of rows have NumPy's values: rules replace only a quotient of exp(x) by a softmax."""
         x = T.dmatrix("x")
         a = np.random.RandomState(4).rand(3, 4) + 0.5
         for function, number in (

@@ -70,7 +70,7 @@ class TestUpsampling(unittest.TestCase):
                 np.testing.assert_allclose(got, expected, rtol=1e-12)
 
     def test_numbers_of_another_implementation(self):
-        """The result of ratio 3 / 2 on arange(1, 21).reshape(4, 5) is that of Theano 1.0.5."""
+        """Upsampling of arange(1, 21).reshape(4, 5) by 3 / 2 gives the first row and column of Theano 1.0.5."""
         x = np.arange(1.0, 21).reshape(1, 1, 4, 5)
         got = frac_bilinear_upsampling(T.constant(x), (3, 2)).eval()[0, 0]
         np.testing.assert_allclose(got[0], [1, 4 / 3, 2, 8 / 3, 10 / 3, 4, 14 / 3, 5])

@@ -28,7 +28,7 @@ from theano_ng.tensor.signal.pool import (
 
 MODES = ("max", "sum", "average_inc_pad", "average_exc_pad")
 PYTHON = Mode(linker="py", optimizer=None)
-# DebugMode runs and compares both implementations.
+# DebugMode itself runs the Python code and the native code, and compares their results.
 NATIVE = DebugMode(check_isfinite=False) if config.mode == "DebugMode" else Mode(linker="cvm", optimizer=None)
 RNG = np.random.RandomState(7)
 

@@ -1,4 +1,4 @@
-"""Nodes with an inner graph (loops of every form, OpFromGraph), and conditions that compute only one branch."""
+"""Nodes with an inner graph (loops of every form, OpFromGraph), and conditionals that compute only one branch."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ TAPS = ((-1,), (-1,), (-1,), (-2,), (-1, -2), (-3, -1))
 
 
 def _whole(v):
-    """Return True for a nonempty float array without broadcastable axes. All rows of such an array have one type."""
+    """Return True for a nonempty float array without broadcastable axes, so that all its rows have the same type."""
     return floats(v) and not any(v.broadcastable) and 0 not in v.array.shape
 
 
@@ -183,7 +183,7 @@ class Builder(WithBody):
 
 
 def body(inputs, nodes, outputs):
-    """Return a body without the nodes that no output needs."""
+    """Return the Body of some nodes. Nodes that no output needs are left out."""
     wanted, kept = set(outputs), []
     for node in reversed(nodes):
         if node.name in wanted:

@@ -23,8 +23,8 @@ CHAPTER = "elementwise"
 def unary(name, twin, operand=reals, graph=None, **settings):
     """Register a function of one operand.
 
-    A twin that is an identifier is the name of a NumPy function. It is applied to the operand, which is first cast to
-    the dtype of the result.
+    If `twin` is an identifier, it is the name of a NumPy function. The twin then casts the operand to the dtype of the
+    result, and calls this function.
     """
     text = "np.%s(cast({0}, {out}))" % twin if twin.isidentifier() else twin
     register(Operation(name, CHAPTER, graph or "T.%s({0})" % name, text, (operand,), **settings))
@@ -51,7 +51,7 @@ def _some_zero(*arrays):
 
 
 def _everywhere(*arrays):
-    """Return True. It is the `kink` of functions with jumps, because finite differences may cross several jumps."""
+    """Return True. Operations with jumps have this `kink`, because finite differences may cross several jumps."""
     return True
 
 
@@ -60,7 +60,7 @@ def _some_equal(a, b):
 
 
 def _some_nearly_equal(a, b):
-    """Return True if some unequal elements are nearly equal. The twin of a comparison may treat them as equal."""
+    """Return True if some unequal elements are so nearly equal that the twin of a comparison may take them as equal."""
     return bool(np.any((a != b) & nearly_equal(a, b)))
 
 
@@ -407,5 +407,6 @@ for _name, _graph, _twin in (
     ("round_half_to_even", "T.round({0}, mode='half_to_even')", "np.round({0})"),
     ("isclose", "T.isclose({0}, {0})", "np.isclose({0}, {0})"),
 ):
-    # `kink` excludes derivatives. The gradient of `constant_in_gradient` is zero by design, unlike finite differences.
+    # With this `kink`, derivatives are not compared with finite differences. For example, the gradient of
+    # `constant_in_gradient` is zero by design, but finite differences are not.
     register(Operation(_name, CHAPTER, _graph, _twin, (floats,), exact=True, weight=0.2, kink=_everywhere))

@@ -50,7 +50,7 @@ _KINDS = {"basic": basic_index, "advanced": advanced_index, "boolean": boolean_i
 def _changing(find):
     """Return a function that draws the index of an operation `x[index] = y` or `x[index] += y`.
 
-    The function returns None if the shape or dtype of `y` does not fit.
+    The returned function returns None if the shape or dtype of `y` does not fit.
     """
 
     def parameters(draw, x, y):
@@ -90,7 +90,7 @@ for _name, _find in _KINDS.items():
             "T.set_subtensor({0}[{index}], {1})",
             "put({0}, np.s_[{index}], {1})",
             (_NUMBERS, numbers),
-            # For a repeated index, the graph stores the last value, as NumPy does. Therefore its result is exact.
+            # For a repeated index, the graph and NumPy store the last value. Therefore the result is exact.
             parameters=_changing(_find),
             exact=True,
             weight=_weight / 2,

@@ -21,7 +21,10 @@ def _conditioned(*arrays):
 
 
 def _distinct(values):
-    """Return True if all values differ clearly. Eigenvectors of nearly equal eigenvalues are not determined."""
+    """Return True if all eigenvalues or singular values in an array differ clearly.
+
+    Domains exclude nearly equal values, because rounding errors strongly change the vectors that belong to them.
+    """
     values = np.sort(values)
     return len(values) < 2 or bool(np.min(np.diff(values)) > 0.05 * np.max(np.abs(values)))
 
