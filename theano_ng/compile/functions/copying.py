@@ -5,7 +5,7 @@ The copied graph is not rewritten again.
 
 import copy
 
-from theano_ng.compile.functions.aliasing import destroyed_roots, infer_reuse_pattern
+from theano_ng.compile.functions.aliasing import destroyed_roots, infer_reuse_pattern, insert_deepcopy
 from theano_ng.compile.ops import deep_copy_op
 from theano_ng.compile.profiling import ProfileStats
 from theano_ng.compile.sharedvalue import SharedVariable
@@ -60,6 +60,7 @@ def copy_function(function, share_memory=False, swap=None, delete_updates=False,
         new_fgraph.attach_feature(DestroyHandler())
     if delete_updates:
         _protect_former_updates(maker, new_fgraph)
+        insert_deepcopy(new_fgraph, specs, maker.outputs)
 
     if name is None:
         name = (function.name or "") + " copy"

@@ -355,6 +355,16 @@ class TestCopies(unittest.TestCase):
         self.assertEqual((g(), g(), s.get_value()), ([[6.0]], [[6.0]], [1.0]))
         self.assertEqual((f(), s.get_value()), ([6.0], [2.0]))
 
+    def test_outputs_without_updates(self):
+        """A copy without updates returns no memory of the state. With the update, the caller gets the old memory."""
+        for kept in (lambda v: v, view):
+            s = shared([1.0], "s", buffer)
+            f = function([], kept(s), updates=[(s, shift(s, 4))])
+            g = f.copy(delete_updates=True)
+            (result,) = g()
+            result[0] = 9.0
+            self.assertEqual((s.get_value(), f(), s.get_value()), ([1.0], [1.0], [5.0]))
+
     def test_share_memory(self):
         x = number("x")
         f = function([x], mul(add(x, 1), 2), linker="cvm_nogc")
