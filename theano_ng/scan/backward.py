@@ -460,8 +460,9 @@ class Backward:
             *(so_far + v for v, so_far, _ in totals),
             *sums.kept,
         ]
-        # Replace each gradient in `self.parts` by the sum of its parts.
-        whole = {g: _sum(parts) if parts else g.zeros_like() for g, parts in self.parts.items()}
+        # Replace each gradient in `self.parts` by the sum of its parts. Without parts, it is zero.
+        output_of = {g: op.outputs[o] for o, g in self.known.items()}
+        whole = {g: _sum(parts) if parts else output_of[g].zeros_like() for g, parts in self.parts.items()}
         graph = substitute(graph, {**{v: v for v in [*op.inputs, *self.rows]}, **whole})
         others = dict(zip(op.inner_non_seqs(op.inputs), op.outer_non_seqs(self.inputs)))
         own = [

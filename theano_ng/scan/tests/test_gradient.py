@@ -554,6 +554,21 @@ class Disconnected(unittest.TestCase):
         np.testing.assert_array_equal(gx, [0, 1, 2])
         self.assertEqual(gh, 1.0)
 
+    def test_a_state_that_only_an_integer_state_reads(self):
+        """If results depend on a state only through an integer state, the gradient of the state is zero."""
+        k, v, n = T.iscalar(), T.dvector(), T.lvector()
+
+        def step(q, k, y, w):
+            return [k + T.cast(y.sum(), "int32"), T.cast(q * k, "float64") * T.ones_like(y), w * k]
+
+        out, _ = scan(step, sequences=n, outputs_info=[k, v, None], non_sequences=self.w)
+        gradients = T.grad(out[2].sum(), [v, self.w])
+        for mode in (theano.Mode("py", None), FAST):
+            gv, gw = theano.function([n, k, v, self.w], gradients, mode=mode)([1, 1, 1], 1, [0.5, 0.5, 0.5, 0.5], 2.0)
+            # k is 1, 3, 7
+            np.testing.assert_array_equal(gv, np.zeros(4))
+            self.assertEqual(gw, 11.0)
+
     def test_undefined(self):
         out, _ = scan(
             lambda x, h, w: h * undefined_grad(w) + x, sequences=self.x, outputs_info=self.h, non_sequences=self.w
