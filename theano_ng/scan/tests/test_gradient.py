@@ -559,7 +559,8 @@ class Disconnected(unittest.TestCase):
         k, v, n = T.iscalar(), T.dvector(), T.lvector()
 
         def step(q, k, y, w):
-            return [k + T.cast(y.sum(), "int32"), T.cast(q * k, "float64") * T.ones_like(y), w * k]
+            f = T.cast(k, "float64")
+            return [k + T.cast(y.sum(), "int32"), T.cast(q, "float64") * f * T.ones_like(y), w * f]
 
         out, _ = scan(step, sequences=n, outputs_info=[k, v, None], non_sequences=self.w)
         gradients = T.grad(out[2].sum(), [v, self.w])
