@@ -100,8 +100,8 @@ from theano_ng.tensor.constant import get_scalar_constant_value
 gof.ports.scan.fill("theano_ng.scan.builder:scan")
 gof.ports.sparse_from_rows.fill("theano_ng.sparse.from_rows:sparse_from_rows")
 
-# Only rewrites insert the Ops of these rule modules into graphs, so no program imports the modules. Register them
-# here.
+# Only rewrites insert the Ops of these rule modules into graphs, so no program imports the modules. Register loaders
+# that import the modules.
 for _module in ("opt_crossentropy", "opt_sigm"):
     gof.optdb.register_loader("theano_ng.tensor.nnet." + _module)
 del _module

@@ -6,14 +6,14 @@ happen after the end of the block and before the first line of ``__exit__``: the
 """
 
 cdef class FlagBlock:
-    """A context manager that sets flags on entry and restores them on exit. It may be entered several times.
+    """A context manager that sets flags on entry and restores them on exit. It may be entered again before its exit.
 
     A subclass has a method ``changes()``, which returns one tuple for each flag: (the dict that contains the flag's
     value, the flag's key in this dict, the flag's parameter, the value during the block).
     """
 
-    # A linked list of pairs, innermost entry first: (the values before this entry, the pair of the enclosing entry).
-    # Restoring `saved` allocates no memory.
+    # A linked list with a pair for each block that has not ended, the innermost block first: (the values of the flags
+    # before the block, the pair of the enclosing block). The end of a block allocates no memory.
     cdef tuple saved
 
     def __cinit__(self, *args, **kwargs):

@@ -139,7 +139,7 @@ class ContextsParam(ConfigParam):
             if not (arrow and name and device) or "->" in device:
                 raise ValueError("Malformed context map: %r; expected name->device;name->device" % entry)
             if name == "cpu" or name.startswith(("cuda", "opencl")):
-                raise ValueError("Cannot use %r as context name" % name)
+                raise ValueError("Cannot use %r as context name: names of devices are not allowed" % name)
         return value
 
     def allowed(self):
@@ -216,7 +216,9 @@ AddConfigVar(
 
 
 def check_devices():
-    """Return True if the flags device, init_gpu_device and contexts request a device.
+    """Return True if the flag device, init_gpu_device or contexts requests a device.
+
+    If force_device is set and device is "cpu", the other flags are ignored.
 
     Returns
     -------
@@ -418,7 +420,7 @@ def filter_mode(val):
 
 
 def filter_vm_lazy(val):
-    """Return None, True or False for this value itself, or for its text such as ``"True"``."""
+    """Convert a setting to None, True or False. It is one of these values, or a text such as ``"True"``."""
     if val in ("None", None):
         return None
     if val in ("False", "0", False):
@@ -809,7 +811,7 @@ class _CompiledirKeys:
 
 
 def register_compiler_version(function):
-    """Register the function that returns the compiler version, which is part of the name of the compile directory.
+    """Register the function that returns the compiler version: the value of ``gxx_version`` in compiledir_format.
 
     This is a decorator. The function has no parameters.
     """

@@ -200,7 +200,8 @@ class ConfigParam:
     Parameters
     ----------
     default : object or callable
-        The default value. If the flag has no setting, a callable is called when the flag is read for the first time.
+        The default value, or a function that computes it. If the flag has no setting, the first read of the flag calls
+        the function.
     filter : callable, optional
         A function that converts a text or a value. It raises ValueError if the text or value is invalid.
     allow_override : bool
@@ -373,7 +374,7 @@ class TheanoConfigParser:
         param.is_default = False
 
     def __delattr__(self, name):
-        """Delete an assigned value. The next read returns the setting in the environment, or the default."""
+        """Delete an assigned value. The next read returns the setting in THEANO_FLAGS or a file, or the default."""
         param = self._params.get(name)
         if param is None:
             raise AttributeError("there is no flag %r%s" % (self._prefix + name, nearest_flags(self._prefix + name)))
@@ -381,7 +382,7 @@ class TheanoConfigParser:
         self.__dict__.pop(name, None)
         param.is_default = True
 
-    # The flags belong to the process, so a copy is the section itself, and pickles contain no flags.
+    # Flags belong to the process: the copy of a section is the section itself, and its pickle contains no flag values.
 
     def __copy__(self):
         return self
@@ -448,7 +449,7 @@ def AddConfigVar(name, doc, configparam, root=config, in_c_key=True):
     ----------
     name : str
         The dotted name. Sections are created as needed. Other packages use a section with the name of the package:
-        otherwise the environment cannot set the flag (see the docstring of this module).
+        otherwise no setting can contain the flag (see the docstring of this module).
     doc : str
         The documentation of the flag. ``print(config)`` prints it.
     configparam : ConfigParam
@@ -462,7 +463,7 @@ def AddConfigVar(name, doc, configparam, root=config, in_c_key=True):
     AttributeError
         If the flag already exists.
     TheanoConfigError
-        If the environment sets the flag to a value that the flag does not accept. The flag is then not defined.
+        If the flag does not accept its setting in THEANO_FLAGS or a configuration file. The flag is then not defined.
     """
     if not isinstance(configparam, ConfigParam):
         raise TypeError("AddConfigVar needs a ConfigParam, not %r" % (configparam,))
@@ -476,7 +477,7 @@ def AddConfigVar(name, doc, configparam, root=config, in_c_key=True):
         raise AttributeError("This name is already taken: %s" % name)
     configparam.fullname = section._prefix + last
     configparam.section, configparam.doc, configparam.in_c_key = section, doc, in_c_key
-    # Raise an error for an invalid value in the environment now. Computed defaults are computed at the first read.
+    # Convert a setting now, so that an invalid setting raises an error. The first read computes a callable default.
     if (
         not callable(configparam.default)
         or configparam.fullname in THEANO_FLAGS_DICT
@@ -520,7 +521,7 @@ def get_config_hash():
 
 
 def flags_in_effect():
-    """Return the names and values of the flags that do not have their default values.
+    """Return the names and values of the flags that THEANO_FLAGS, a configuration file or code has set.
 
     Flags that only select folders, the compiler or profiling are omitted.
 

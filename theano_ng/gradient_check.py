@@ -98,7 +98,7 @@ class numeric_grad:
         packed = not isinstance(pt, (list, tuple))
         points = [
             np.array(p, order="C") for p in ([pt] if packed else pt)
-        ]  # contiguous copies: elements are changed through a flat view
+        ]  # the loop changes elements through a flat view, so the copies must be contiguous
         for i, p in enumerate(points):
             if p.dtype not in self.type_eps:
                 raise TypeError(
@@ -352,7 +352,7 @@ def verify_grad(
 
 
 for _thing in (GradientError, numeric_grad, mode_not_slow, verify_grad):
-    # Pickles and reprs use the documented path.
+    # Pickles and reprs contain the documented module path of these objects.
     _thing.__module__ = "theano_ng.gradient"
 del _thing
 

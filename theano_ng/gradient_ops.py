@@ -26,7 +26,7 @@ class ConsiderConstant(ViewOp):
 
 
 class ZeroGrad(ViewOp):
-    """An identity Op whose gradients are zeros, also in forward mode."""
+    """An identity Op whose gradient (`grad`) and forward-mode derivative (`R_op`) are zero."""
 
     def grad(self, args, g_outs):
         return [g_out.zeros_like() for g_out in g_outs]
@@ -70,8 +70,8 @@ class GradClip(ViewOp):
     clip_lower_bound, clip_upper_bound : float
     """
 
-    # The bounds affect only gradients. A graph that is rewritten contains its gradients already, so nodes with equal
-    # inputs may be merged although their bounds differ.
+    # Only `grad` uses the bounds, and `grad` runs before the graph is rewritten. So rewriting may merge two nodes with
+    # equal inputs but different bounds.
     __props__ = ()
 
     def __init__(self, clip_lower_bound, clip_upper_bound):

@@ -258,7 +258,7 @@ def _zeros_for(x, g):
 
 
 def ifelse(condition: TensorLike, then_branch: TensorLike, else_branch: TensorLike, name: str | None = None) -> Any:
-    """Return the values of one of two branches. A condition selects the branch. Only this branch is computed.
+    """Return the values of the branch that the condition selects. A lazy linker computes only this branch.
 
     Parameters
     ----------
@@ -325,9 +325,10 @@ def ifelse(condition: TensorLike, then_branch: TensorLike, else_branch: TensorLi
 class _Memory:
     """The alias classes of a graph: sets of variables that may share memory.
 
-    A view map joins an output with an input. A conditional that returns a branch without a copy joins its outputs with
-    the values of both branches, although its view map can declare only one input for each output. One variable of each
-    class represents the class. The sets `_destroyed`, `_given` and `_output` contain such representatives.
+    A view map joins the classes of an output and an input. A conditional that returns a branch without a copy joins the
+    classes of an output and of its values in both branches, although a view map can declare only one input for each
+    output. One variable of each class represents the class. The sets `_destroyed`, `_given` and `_output` contain such
+    representatives.
     """
 
     def __init__(self, fgraph):
@@ -387,7 +388,7 @@ class _Memory:
     def _belongs_to_caller(self, classes):
         """Return True if the memory of a class may belong to an input, a constant or an output of the graph.
 
-        This includes classes whose members in-place Ops computed in such memory.
+        This is also the case if an in-place Op computed a member of the class in the memory of such a variable.
         """
         todo, seen = list(classes), set()
         while todo:
@@ -413,9 +414,10 @@ def cond_make_inplace(node):
 
     exp(ifelse(flag, x, y))  ->  exp(IfElse(1, as_view=True)(flag, x, y))
 
-    The rule does not apply if the result or a branch is overwritten. It also does not apply if an output could share
-    memory with an input. The rule itself checks both branches: a view map declares only one input for each output, so
-    the destroy handler does not protect the else branch.
+    The rule does not apply if an in-place Op overwrites the result or a branch. It also does not apply if an output of
+    the graph could share memory with an input, a constant or another output of the graph. The rule has to check both
+    branches itself: a view map declares only one input for each output, so the destroy handler does not protect the
+    else branch.
     """
     if node.op.as_view or not _Memory(node.fgraph).may_return_branch(node):
         return False
@@ -507,7 +509,7 @@ def ifelse_lift_single_if_through_acceptable_ops(main_node):
 
 
 def _merge_nested(node, branch):
-    """Replace conditionals in one branch that test the condition of `node` by their own values for this branch.
+    """In one branch of `node`, replace each conditional on the same condition by its value for this branch.
 
     `branch` is 0 for the then branch, and 1 for the else branch.
     """
@@ -524,7 +526,7 @@ def _merge_nested(node, branch):
 
 @local_optimizer([IfElse])
 def cond_merge_ifs_true(node):
-    """Replace an inner conditional in the then branch by its then branch if both conditionals have the same condition.
+    """In a then branch, replace an inner conditional on the same condition by the inner then branch.
 
     ifelse(flag, ifelse(flag, x, y), z)  ->  ifelse(flag, x, z)
     """
@@ -533,7 +535,7 @@ def cond_merge_ifs_true(node):
 
 @local_optimizer([IfElse])
 def cond_merge_ifs_false(node):
-    """Replace an inner conditional in the else branch by its else branch if both conditionals have the same condition.
+    """In an else branch, replace an inner conditional on the same condition by the inner else branch.
 
     ifelse(flag, x, ifelse(flag, y, z))  ->  ifelse(flag, x, z)
     """
@@ -603,8 +605,8 @@ class CondMerge(Optimizer):
                     depth += 1
                 level.update(dict.fromkeys(node.outputs, depth))
             pairs = [pair for nodes in groups.values() if len(nodes) > 1 for pair in _merged(*nodes)]
-            # A branch value may be an output of another merged conditional. Replace outer conditionals first, so that
-            # the inner conditionals are replaced in the new nodes, too.
+            # A branch value of a merged conditional may be an output of a second merged conditional (the inner one).
+            # Replace outer conditionals first, so that the inner ones are replaced in the new nodes, too.
             fgraph.replace_all_validate(pairs[::-1], reason="cond_merge")
 
 

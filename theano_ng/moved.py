@@ -96,7 +96,7 @@ def _chapters():
 
 
 def missing(path):
-    """Return the reason why a module or name below the package does not exist.
+    """Return the reason why a module or name of this package does not exist.
 
     Return None if the name belongs to no row of `MISSING` or `REMOVED`.
     """
@@ -116,7 +116,8 @@ def not_built(path, folders):
     Parameters
     ----------
     path : str
-        The path of a module below the package, for example ``gof._cvm``. The import system has not found this module.
+        The path of a module relative to this package, for example ``gof._cvm``. The import system has not found this
+        module.
     folders : iterable of str
         The folders of the package that contains the module.
 
@@ -212,7 +213,8 @@ def warn_of_former(name):
 def former_modules(package):
     """Return a function ``__getattr__`` for a package.
 
-    The function imports a module that moved out of the package when a program reads it as an attribute of the package.
+    When a program reads an attribute whose name is that of a module that moved out of the package, the function imports
+    this module.
 
     Parameters
     ----------
@@ -289,9 +291,9 @@ def no_attribute(module, name):
 
 
 def keep_names(package):
-    """Protect names of a package that are also names of modules that moved out of it.
+    """Protect attributes of a package that have the same names as modules that moved out of the package.
 
-    Without this protection, an import of such a module would replace the attribute of the package.
+    Without this protection, an import of such a module would replace the attribute of the same name.
 
     Parameters
     ----------
@@ -362,8 +364,9 @@ class ServedModules:
     """A finder and loader of the modules of a package under another name.
 
     Programs and pickles that use the name `theano` need only ``sys.modules["theano"] = theano_ng``. Importing
-    ``theano.tensor`` then returns the module ``theano_ng.tensor``, not a second copy of it. Importing a module
-    of a package whose path is a key of `MOVED` returns the module of the current package in the same way.
+    ``theano.tensor`` then returns the module ``theano_ng.tensor``, not a second copy of it. In the same way, if a
+    package has moved (its path is a key of `MOVED`), an import of one of its modules returns the module of the current
+    package.
     """
 
     @staticmethod
@@ -396,9 +399,9 @@ class ServedModules:
 
 
 def install():
-    """Install the finder for the tables of this module, and the finder for other names of the package.
+    """Install the finders `MovedModules` and `ServedModules`.
 
-    The package calls this once.
+    The package calls this function once, when it is imported.
     """
     if MovedModules not in sys.meta_path:
         sys.meta_path.append(MovedModules)

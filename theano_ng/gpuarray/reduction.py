@@ -9,8 +9,9 @@ from theano_ng.tensor.reductions.extremes import MaxAndArgmax
 
 __all__ = ["GpuMaxAndArgmax"]
 
-# If a node computes at least this number of maxima, each thread finds one maximum. If it computes fewer maxima of long
-# lines, a group of threads finds each maximum. -1 means the number of threads that keeps the device busy.
+# If a node computes at least this number of maxima, each thread finds one maximum. If the node computes fewer maxima
+# of many elements each, a group of threads finds each maximum. -1 means the number of threads that keeps the device
+# busy.
 _THREADS = -1
 
 

@@ -60,7 +60,7 @@ class GpuSubtensor(TwinOp, Subtensor):
     Raises
     ------
     IndexError
-        If there are too many entries. At run time, if an index is out of bounds.
+        If `idx_list` has more entries than x has dimensions. At run time, if an index is out of bounds.
     """
 
     __module__ = "theano_ng.gpuarray.subtensor"
@@ -101,8 +101,8 @@ class GpuIncSubtensor(TwinOp, IncSubtensor):
 
     Notes
     -----
-    If a subclass overrides one of the hooks for the C code of IncSubtensor, the C code of the subclass is compiled. The
-    hooks below are for device arrays.
+    If a subclass overrides one of the hooks for the C code of IncSubtensor, the linker compiles the C code of the
+    subclass in place of the native code. The hooks below write C code for device arrays.
     """
 
     __module__ = "theano_ng.gpuarray.subtensor"
@@ -117,7 +117,7 @@ class GpuIncSubtensor(TwinOp, IncSubtensor):
         return Apply(self, [x, y, *host.inputs[2:]], [x.type()])
 
     def native_code(self, node):
-        if self.has_own_code():  # a subclass has overridden a hook
+        if self.has_own_code():  # the linker then compiles the C code of the subclass
             return None
         x = node.inputs[0].type
         axes = x.ndim - sum(not isinstance(entry, slice) for entry in self.idx_list)
@@ -177,7 +177,7 @@ class GpuIncSubtensor(TwinOp, IncSubtensor):
         return "pygpu_copy(%s, GA_ANY_ORDER)" % x
 
     def copy_into(self, view, source):
-        """Return a C expression that copies one array into another, with broadcasting. Its value is 0 on success.
+        """Return a C expression that copies `source` into `view`, with broadcasting. Its value is 0 on success.
 
         Parameters
         ----------

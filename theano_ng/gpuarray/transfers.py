@@ -23,8 +23,8 @@ def as_gpuarray_variable(x, context_name):
     Returns
     -------
     Variable
-        A variable of a GpuArrayType in this context. If `x` is such a variable, it is returned. If `x` is a transfer to
-        the host, the variable before the transfer is used.
+        A variable of a GpuArrayType in this context. If `x` is such a variable, `x` is returned. If a transfer to the
+        host computes `x`, the input of this transfer is used in place of `x`.
     """
     if hasattr(x, "_as_GpuArrayVariable"):
         return x._as_GpuArrayVariable(context_name)
@@ -125,6 +125,7 @@ class GpuFromHost(_Transfer):
     Parameters
     ----------
     context_name : hashable
+        The target context.
     """
 
     __props__ = ("context_name",)

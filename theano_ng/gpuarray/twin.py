@@ -8,7 +8,7 @@ from theano_ng.tensor.type import TensorType
 
 
 def on_host(variables):
-    """Return a list of host variables with the same values; see `host_variable`."""
+    """Return a list of host variables with the values of `variables`; see `host_variable`."""
     return [host_variable(v) for v in variables]
 
 
@@ -29,8 +29,8 @@ def came_from_host(v):
 class TwinOp(GpuOp):
     """A mixin that derives shapes, derivatives and connection patterns from the equivalent Op for the host, `host_op`.
 
-    Derivatives are host expressions. Transfers copy their inputs from the device and their results back. The rules that
-    move all graphs to the device also move these expressions.
+    Derivatives are host expressions. Transfers copy the inputs of an expression from the device, and its result back.
+    The rules that move all graphs to the device also move these expressions.
     """
 
     _f16_ok = True
@@ -40,7 +40,7 @@ class TwinOp(GpuOp):
         return self.host_op(self.make_node(*inputs)).make_node(*on_host(inputs))
 
     def on_device(self, inputs, node, context_name):
-        """Return a node of this Op in a context. Its outputs have the types of the outputs of a node on the host."""
+        """Return a node of this Op in a context. Its outputs have the dtypes and broadcast patterns of `node`."""
         types = [GpuArrayType(v.dtype, v.broadcastable, context_name) for v in node.outputs]
         return Apply(self, inputs, [type_() for type_ in types])
 

@@ -60,7 +60,7 @@ def header_version():
     return hash_from_code("\0".join(texts))
 
 
-# The Ops that move arrays are defined in modules that import this module.
+# The Ops that move arrays are defined in modules that import this module, so this module refers to the Ops by ports.
 _to_host = Port(
     "_to_host", "theano_ng.gpuarray.transfers", "The variable on the host with the value of a variable on a device."
 )
@@ -91,7 +91,7 @@ def gpu_supported(data):
 
 
 def move_to_gpu(data):
-    """Return True if a computation on the data should be moved to a device. Complex and 0-d data should stay."""
+    """Return True if a computation on the data should be moved to a device. Complex and 0-d data stay on the host."""
     return gpu_supported(data) and data.ndim > 0
 
 
@@ -321,7 +321,7 @@ class GpuArrayType(Type):
 
     def filter_inplace(self, data, old_data, strict=False, allow_downcast=None):
         """Return `data` as an array of this type, as `filter` does. If possible, copy a host array into the memory of
-        the array that it replaces. That array must have the same shape and dtype, and no other references.
+        `old_data`, which must have the same shape and dtype, and no references other than the one that is replaced.
 
         Parameters
         ----------
@@ -460,7 +460,7 @@ class GpuArrayType(Type):
         return [INCLUDE, np.get_include()]
 
     def c_lib_dirs(self):
-        # A module that Python has loaded defines the functions. There is no library to link against.
+        # A module that Python has already loaded defines the functions, so there is no library to link against.
         return []
 
     def c_libraries(self):
@@ -620,8 +620,8 @@ def gpuarray_shared_constructor(
     broadcastable : sequence of bool, optional
         All False by default: the value may be replaced by an array of another shape.
     target : hashable
-        The context. The default for a GpuArray is its context. Other arrays go to the context None if `move_to_gpu`
-        allows it.
+        The context. By default, a GpuArray stays in its context, and a host array is copied to the context None if
+        `move_to_gpu` returns True for it.
 
     Raises
     ------
@@ -712,8 +712,8 @@ register_may_share_memory(_is_on_device, pygpu.may_share_memory)
 
 
 class GpuContextType(Type):
-    """The type of contexts, for the params of Ops (`params_type`). Variables of graphs do not have this type. Its C
-    type is ``PyGpuContextObject *``.
+    """The type of contexts, for the params of Ops (`params_type`). Variables of graphs do not have this type. In C
+    code, a context is a ``PyGpuContextObject *``.
     """
 
     def __eq__(self, other):

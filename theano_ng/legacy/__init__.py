@@ -24,7 +24,7 @@ __all__ = ["folder_for_processes", "install", "installed", "uninstall"]
 
 SERVED = "theano"
 
-# Other package that programs for Theano import -> the package that replaces it if it is not installed.
+# Another package that programs for Theano import -> its substitute if the other package is not installed.
 BESIDE = {"pygpu": "theano_ng.gpuarray.pygpu"}
 
 _former = None
@@ -109,12 +109,12 @@ def _distribution():
 
 
 def folder_for_processes(with_names=False):
-    """Return a folder for the PYTHONPATH of other processes, in which ``import theano`` then imports this package.
+    """Return a folder. In other processes with this folder on PYTHONPATH, ``import theano`` imports this package.
 
     Parameters
     ----------
     with_names : bool
-        If True, the folder also restores names that NumPy, SciPy and Python have removed (module `removed`).
+        If True, ``import theano`` also restores names that NumPy, SciPy and Python have removed (module `removed`).
 
     Returns
     -------

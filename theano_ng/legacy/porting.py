@@ -177,7 +177,7 @@ def look_at_flags(file, text):
 
 
 def _named_for_cuda(value):
-    """Return the value of a flag in which names of devices like ``gpu0`` are replaced by names like ``cuda0``."""
+    """Return the value of a flag with device names such as ``cuda0`` in place of names such as ``gpu0``."""
     return re.sub(r"(^\s*|->\s*)gpu", r"\1cuda", value)
 
 
@@ -306,7 +306,7 @@ class _Porter(cst.CSTTransformer):
         return self.from_that_lost(original, updated, module)
 
     def from_that_lost(self, original, updated, module):
-        """Import removed names from their current modules, for example for ``from collections import Iterable``."""
+        """Replace a statement such as ``from collections import Iterable`` by imports from the current modules."""
         lost = [alias for alias in updated.names if alias.name.value in NAMES[module]]
         homes = {}
         for alias in lost:
@@ -394,8 +394,8 @@ class _Porter(cst.CSTTransformer):
             simple = isinstance(value, (cst.Name, cst.Attribute, cst.Call, cst.Subscript))
             return cst.parse_expression(("%s.item()" if simple else "(%s).item()") % _code(value))
         if full == "inspect.getargspec":
-            # `getfullargspec` returns more values, and its field for ``**kwargs`` is `varkw` instead of `keywords`.
-            # Replace only calls whose result is not unpacked and whose `keywords` are not used.
+            # `getfullargspec` returns more values than `getargspec`, and its field for ``**kwargs`` is `varkw`, not
+            # `keywords`. Replace only calls whose result is not unpacked and whose field `keywords` is not used.
             plain = isinstance(parent, cst.Subscript) and re.fullmatch(r"\[[013]\]", _code(parent)[len(_code(node)) :])
             plain = plain or isinstance(parent, cst.Attribute) and parent.attr.value in ("args", "varargs", "defaults")
             targets = parent.targets if isinstance(parent, cst.Assign) else ()

@@ -89,7 +89,7 @@ NAMES = {
         "loads": "_loads",
     },
     "numpy.testing": {"Tester": "_Tester"},
-    # SciPy also exported functions of NumPy.
+    # SciPy also exported these functions and constants of NumPy.
     "scipy": {
         **{
             name: "np." + name
@@ -481,7 +481,7 @@ def _imp(module):
 
 
 class _Tester:
-    """The class with which packages ran their tests by nose.
+    """A substitute for the class `numpy.testing.Tester`, with which packages ran their tests by nose.
 
     The methods `test` and `bench` raise RuntimeError, because nose does not run on current versions of Python.
     """
@@ -522,7 +522,7 @@ def _msort(a):
 def _find_common_type(array_types, scalar_types):
     """Return the common dtype of arrays and scalars.
 
-    Scalars count only if their kind is higher than the kind of the arrays.
+    Scalars count only if their kind comes after the kind of the arrays in the order bool, integer, float, complex.
     """
     arrays, scalars = ([np.dtype(t) for t in types] for types in (array_types, scalar_types))
     of_arrays, of_scalars = (np.result_type(*types) if types else None for types in (arrays, scalars))

@@ -22,8 +22,8 @@ def main(argv=None):
 
     Returns
     -------
-    int or object
-        The exit status: 0 if the program has ended normally, 1 if it raised an exception, and 2 for invalid arguments.
+    int
+        The exit status: 0 if the program has ended normally, 1 if it raised an exception, and 2 if it cannot start.
         A SystemExit of the program is not caught.
     """
     argv = list(sys.argv[1:] if argv is None else argv)

@@ -90,7 +90,7 @@ class _ElementLoops:
         self.sub = {"zeros": _ZEROS if program.guards else None} if divides(self.op) else {}
         try:
             self.body, self.environment, self.needs_python = self._scalar_source(self.sub)
-        except (MethodNotDefined, AttributeError):  # an op of a user may lack c_code_wide
+        except (MethodNotDefined, AttributeError):  # if a user's op lacks c_code_wide, do not convert blocks
             if not self.wide:
                 raise
             self.wide = set()
@@ -104,7 +104,7 @@ class _ElementLoops:
         if program.fold is not None:
             dtype = program.fold.dtype
             # The overflow of signed integers is undefined in C. The sum of unsigned integers is defined and has the
-            # same bits.
+            # same bits, so accumulate integers as unsigned integers.
             self.accumulator = c_type(dtype.replace("int", "uint") if dtype.startswith("int") else dtype)
             self._support("sum_blocks.h")
             self.ctypes[self.nin] = self.accumulator
@@ -213,7 +213,8 @@ class _ElementLoops:
     def _loops(self, hoisted: Set[int], indent: str, result: _Result | None) -> list[str]:
         """Return the lines of the loop.
 
-        If divisors may have to be checked first, return a check, a loop without checks, and the loop with checks.
+        If the driver may request a check of the divisors before the loop, return two branches: the check followed by a
+        loop without checks, and a loop with checks.
         """
         if not self.program.guards.first:
             return self._loop(hoisted, indent, self.body, self.sub, result)
@@ -227,7 +228,7 @@ class _ElementLoops:
         ]
 
     def _divisor_check(self, k: int, hoisted: bool, indent: str) -> str:
-        """Return C code that checks the divisor `k`. If the divisor contains a zero, the code records this and ends."""
+        """Return C code that checks the divisor `k`. If it contains a zero, the kernel sets a flag and returns."""
         bits = 8 * np.dtype(self.operands[k].dtype).itemsize
         if hoisted:
             # The empty asm hides the test from the compiler: gcc 12 generates slower code if it knows that no divisor

@@ -50,7 +50,7 @@ class Operand(NamedTuple):
     dtype : str
     access : Access
     moves : bool
-        Whether the operand has one row for each step of an outer loop.
+        Whether the operand has one row for each iteration of an outer loop.
     """
 
     dtype: str
@@ -65,7 +65,7 @@ class Literal(NamedTuple):
     ----------
     dtype : str
     data : bytes
-        The bytes of the value. Unlike values, bytes distinguish 0.0 from -0.0, and equal NaNs compare equal.
+        The bytes of the value. A comparison of bytes distinguishes 0.0 from -0.0, and finds a NaN equal to itself.
     """
 
     dtype: str
@@ -92,7 +92,7 @@ class Step(NamedTuple):
     ----------
     op : ScalarOp
     arguments : tuple of int and Literal
-        The numbers of values, and Literals.
+        The arguments of the op. Each one is the number of a value, or a Literal.
     dtypes : tuple of str
         The dtypes of the results.
     """
@@ -163,7 +163,7 @@ class LoopProgram(NamedTuple):
         the value is not stored.
     guards : Guards
     until : int or Literal, optional
-        The value that ends an outer loop if it is true.
+        A value. The outer loop ends if this value is true.
     """
 
     inputs: tuple[Operand, ...]
@@ -233,7 +233,8 @@ def _value_text(value: int | Literal) -> str:
 def operand_accesses(patterns: Iterable[Sequence[bool]], pattern: Sequence[bool]) -> list[Access]:
     """Return the `Access` to each input of an elementwise loop.
 
-    The inner loop runs over the last dimension that is not broadcastable in the result, or over all dimensions.
+    The inner loop runs over the last dimension that is not broadcastable in the result, or over all dimensions if the
+    driver merges them.
 
     Parameters
     ----------

@@ -4,7 +4,7 @@ import sys
 
 import numpy as np
 
-# Pairs (recognizes, may_share_memory) for other kinds of values, such as arrays on a GPU.
+# Pairs (recognizes, function) of the kinds of values that `register_may_share_memory` added, such as arrays on a GPU.
 _others = []
 
 

@@ -78,8 +78,8 @@ class StripPickler(pickle.Pickler):
     -----
     If a part of an object cannot be pickled, the PicklingError names this part and its position in the object.
 
-    Stack traces (``tag.trace``, ``tag.creation_traceback``), test values and inner functions of Ops are left out. The
-    pickled objects themselves do not change.
+    Stack traces (``tag.trace``, ``tag.creation_traceback``), test values and inner functions of Ops are left out. This
+    does not change the objects in memory.
 
     Examples
     --------
@@ -178,7 +178,7 @@ class CompatUnpickler(pickle._Unpickler):
     dispatch[pickle.REDUCE[0]] = load_reduce
 
     def find_class(self, module, name):
-        """Return the class of a name. Map modules of Theano, and private modules of older NumPy versions, first."""
+        """Return the class or function of a name. First map module names of Theano and of older NumPy."""
         if module.startswith("numpy.core") and not hasattr(np, "core"):
             module = module.replace("numpy.core", "numpy._core", 1)
         if module == "theano" or module.startswith("theano."):
@@ -227,7 +227,7 @@ class PersistentNdarrayID:
         return self.seen[id(obj)][0]
 
 
-_devices = []  # tuples (class, place, array) of the registered classes of device arrays
+_devices = []  # arguments of `register_device_arrays`: tuples (cls, place, array)
 
 
 def register_device_arrays(cls, place, array):
@@ -247,7 +247,7 @@ def register_device_arrays(cls, place, array):
 class PersistentGpuArrayID(PersistentNdarrayID):
     """A `persistent_id` function that writes NumPy arrays and device arrays in NPY format.
 
-    When the archive is loaded, each device array is restored in the context with the same name, as by `pickle`.
+    When the archive is loaded, each device array is restored in the context with the same name, as `pickle` does.
     """
 
     def __call__(self, obj):
@@ -279,7 +279,7 @@ class PersistentSharedVariableID(PersistentGpuArrayID):
     Raises
     ------
     ValueError
-        If a shared variable without a name, or with a repeated name, is written but not allowed. If a shared variable
+        If a shared variable has no name or a repeated name, and the parameters do not allow this. If a shared variable
         has the name ``pkl``, because the member ``pkl`` contains the pickle.
     """
 
@@ -386,7 +386,7 @@ def dump(obj, file_handler, protocol=DEFAULT_PROTOCOL, persistent_id=PersistentS
     persistent_id : callable
         ``persistent_id(zip_file)`` returns a function that writes some objects to separate members, and returns
         persistent ids for them. `PersistentSharedVariableID` names the members after shared variables.
-        `PersistentNdarrayID` numbers them.
+        `PersistentNdarrayID` numbers the members.
 
     Raises
     ------

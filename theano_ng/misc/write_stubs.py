@@ -1,8 +1,8 @@
 """The program that writes the stubs: ``python -m theano_ng.misc.write_stubs``.
 
-Some modules get names only while they run: packages whose names are imported on first access, and the constructors of
-variables. Editors and type checkers do not run modules. They read the stub next to such a module (a file ``.pyi``),
-which lists the public names with the modules that define them. Run the program after a change of these names. With
+Some modules define names only at run time: packages that import names on first access, and `tensor.constructors`.
+Editors and type checkers do not run modules. They read the stub (a file ``.pyi``) next to such a module. The stub lists
+the public names with the modules that define them. Run the program after a change of these names. With
 ``--check`` it writes nothing, prints the paths of stubs that have to be written, and fails if there are any.
 """
 
@@ -49,7 +49,7 @@ def stubs() -> dict[str, str]:
     names = {module: _public(module) for module in modules}
     for module in modules:
         for name in names[module]:
-            getattr(module, name)  # imports the modules of all names
+            getattr(module, name)  # the access imports the module that defines the name
     homes = _homes()
     return {_path(module) + "i": _text(module, names[module], homes) for module in modules}
 
@@ -119,7 +119,7 @@ def _text(module: ModuleType, names: list[str], homes: dict[str, list[str]]) -> 
 
 
 def _home(module: ModuleType, name: str, value: Any, homes: dict[str, list[str]]) -> str | None:
-    """Return the module from which a stub imports a name; None if the name is not of this package."""
+    """Return the module that defines a name in a stub. Return None if the name does not belong to this package."""
     if isinstance(value, ModuleType):
         package, _, last = value.__name__.rpartition(".")
         base = os.path.join(os.path.dirname(ROOT), *value.__name__.split("."))
@@ -180,7 +180,7 @@ def _import(home: str, names: list[str]) -> list[str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Write the stubs, or compare them if the only argument is ``--check``."""
+    """Write the stubs. If the only argument is ``--check``, only compare the stubs with the existing files."""
     different = 0
     for path, text in stubs().items():
         before = None

@@ -42,7 +42,7 @@ def inner_function_attribute(op):
 
 
 class _Tree:
-    """A printer of trees, with its options, the nodes printed so far, and the identifiers."""
+    """A printer of trees. It holds options, the nodes printed so far, and the identifiers of nodes and variables."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class _Tree:
             return ""
         described = []
         for client in clients:
-            identifier = self.id_text(client).strip()  # also takes one identifier for "output", which is not printed
+            identifier = self.id_text(client).strip()  # "output" gets an identifier, too, which is not printed
             described.append(("output" if client == "output" else identifier, position.get(client, "")))
         return " clients:[%s]" % ", ".join(map(str, described))
 
@@ -143,13 +143,13 @@ class _Tree:
         position : dict
             Apply -> position in the order of execution.
         storage : dict or None
-            Variable -> the storage cell to print after it.
+            Variable -> the storage cell to print at the end of its line.
         prefix, indent : str
             The start of the first line, and the start of the lines below it.
         arrows : dict, optional
-            Inner input of a loop -> the corresponding outer variable.
+            Inner input of a loop -> the corresponding outer variable, whose identifier is printed with the input.
         inner : list, optional
-            A list. Each variable whose Op has an inner graph is added to it.
+            A list to which this method adds each variable whose Op has an inner graph.
         """
         stack = [(root, prefix, indent, depth)]
         while stack:
@@ -177,7 +177,8 @@ class _Tree:
 def _collect(obj, print_storage):
     """Return a list of (variable, positions, storage) for each variable of `obj`.
 
-    If `obj` is a list or dict, its elements are used. The variables of a node, function or graph are its outputs.
+    For a list or dict, use the variables of its elements, or of its keys and values. For a node, function or graph, use
+    its outputs.
     """
     found = []
     pending = [obj]
@@ -236,7 +237,8 @@ def debugprint(
     stop_on_name : bool
         If True, print nothing below a computed variable that has a name.
     done : dict, optional
-        The Apply nodes whose inputs were already printed. The dict is updated. Several calls may share it.
+        A dict whose keys are Apply nodes. The inputs of these nodes are not printed again. The dict is updated, and
+        several calls may share it.
     print_storage : bool
         For compiled functions, whether to print the content of the storage of each variable. With ``allow_gc=False``,
         the storage holds the intermediate results of the last call.
@@ -253,7 +255,7 @@ def debugprint(
     Notes
     -----
     The line of a computed variable is ``op [id X] 'name'   N``. For compiled functions, N is the position in the order
-    of execution. If the Op has several outputs, ``.i`` follows its name, where i is the index of the output. The line
+    of execution. If the Op has several outputs, ``.i`` follows the Op, where i is the index of the output. The line
     of any other variable is ``name [id X]``. The inputs of a node are printed below it the first time only. The graphs
     inside Ops, such as loops, follow at the end.
     """
@@ -279,7 +281,7 @@ def debugprint(
 
 
 def _print_inner_graphs(tree, inner, depth):
-    """Print the graphs inside Ops, and the graphs inside the Ops of these graphs."""
+    """Print the inner graph of each Op of the variables in `inner`, and the graphs that are nested in these graphs."""
     tree.file.write("\nInner graphs of the scan ops:\n")
     seen = set()
     while inner:
@@ -311,7 +313,7 @@ def _inner_graph(op):
 
 
 def _inner_to_outer(node, inner_inputs):
-    """Yield pairs (inner input, outer input) if the Op defines them, or if both lists have the same length."""
+    """Yield the pairs (inner input, outer input) that the Op defines. If it defines none, pair equally long lists."""
     mappings = getattr(node.op, "get_oinp_iinp_iout_oout_mappings", None)
     if mappings is not None:
         for i, outer in mappings()["outer_inp_from_inner_inp"].items():

@@ -1,4 +1,4 @@
-"""Records of the boxes and arrows of a graph, and of the graphs inside its nodes. Pictures are made from them."""
+"""Records of the boxes and arrows of a graph, and of the graphs inside its nodes. The records are drawn as pictures."""
 
 from dataclasses import dataclass, field
 
@@ -84,7 +84,7 @@ def var_label(var, precision=3):
                 lines = np.array2string(value, precision=precision, threshold=8, edgeitems=2).split("\n")
                 return lines[0] + (" ..." if len(lines) > 1 else "")
         except (TypeError, ValueError):
-            pass  # NumPy cannot convert the value, whose Type a user has written
+            pass  # a user's Type may have values that NumPy cannot convert
         return str(var.data)[:40]
     return type_to_str(var.type)
 
@@ -138,8 +138,8 @@ class Arrow:
         The index of the node's input, if an Apply node is at the end.
     label : str
     effect : str
-        ``'destroyed'`` if the node at the end overwrites the value, and ``'viewed'`` if it returns a view of the value.
-        Otherwise ``''``.
+        ``'destroyed'`` if the node at the end overwrites the value. ``'viewed'`` if an output of this node is a view of
+        the value. Otherwise ``''``.
     """
 
     start: int
@@ -189,7 +189,7 @@ class Reader:
     def read(self, fct, who):
         """Return the drawings of a graph: first the drawing of the graph itself, then one for each graph inside a node.
 
-        All nodes of an Op share one drawing.
+        All nodes of an Op share one drawing of the graph inside the Op.
 
         Parameters
         ----------
@@ -228,7 +228,7 @@ class Reader:
         nodes : list of Apply
             The nodes of the graph to draw, in order. Variables that other nodes compute are drawn as inputs.
         inside : dict, optional
-            Node -> index of the drawing of the graph inside it, or None.
+            Node -> index of the drawing of the graph inside the node. None if the node has no inner graph.
 
         Returns
         -------

@@ -126,7 +126,7 @@ _OfMaker = namedtuple("_OfMaker", "maker profile")
 
 
 def user_frames(thing):
-    """Return the stack trace of the user's code that created a variable, or the first output of a node.
+    """Return the stack frames of the user's code that created a variable. For a node, use its first output.
 
     Parameters
     ----------

@@ -9,12 +9,12 @@ from collections import Counter
 from theano_ng.gof.graph import Constant
 from theano_ng.printing.graphs import is_shared, short_label, shortened, user_frames
 
-#: Maximum numbers of boxes. They are tried in this order until the picture is small enough.
+#: Limits for the number of boxes. `Overview` tries them in this order until the picture fits on a screen.
 BUDGETS = (40, 32, 25, 20, 16, 12, 8)
 #: The maximum number of ranks (rows of boxes), and the maximum number of boxes in a rank, that fit on a screen.
 MAX_RANKS, MAX_ABREAST = 12, 6
-#: A line of the program that created more Ops than this is always drawn as one box: a loop or several calls created its
-#: Ops, so they are similar.
+#: A program line that created more than this number of Ops is always drawn as one box. Such Ops are usually similar,
+#: because a loop or several calls executed the line.
 MAX_OF_A_LINE = 3
 #: The maximum number of drawn variables of each kind: inputs, shared variables, outputs.
 MAX_VARIABLES = 4
@@ -228,8 +228,8 @@ class Overview:
             label = "%d values" % len(variables) if len(variables) > 1 else ""
             ends, style = (picture.names[start], picture.names[end]), {}
             if order[start] > order[end]:
-                # Reverse an arrow that points upwards, and draw the reversed edge backwards. Graphviz may fail on
-                # cycles across clusters. For the same reason, `newrank` computes the ranks of all clusters together.
+                # Graphviz may fail on cycles across clusters. Therefore reverse an edge that points upwards, and draw
+                # its arrow backwards. The attribute `newrank`, which is set above, also prevents such failures.
                 ends, style = ends[::-1], {"dir": "back"}
             picture.edge(*ends, label, style)
         self._draw_inputs(picture)
@@ -271,10 +271,9 @@ class Overview:
         return "%s\n%s: %s" % (group.label, "1 op" if group.size == 1 else "%d ops" % group.size, listed)
 
     def _draw_inputs(self, picture):
-        """Draw the inputs with the most readers, and one box for all remaining inputs of each kind. Constants are not
-        drawn.
+        """Draw the shared variables with the most readers, and one box for all remaining shared variables.
 
-        The kinds are shared variables and other inputs.
+        Draw the other inputs of the graph in the same way. Constants are not drawn.
         """
         readers = {}
         for node in self.graph.nodes:

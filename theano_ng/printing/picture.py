@@ -147,9 +147,9 @@ class _Picture:
         return None
 
     def edge_style(self, node, index):
-        """Return the attributes of the edge to the input with index `index`.
+        """Return the attributes of the edge from the input with index `index` to the node.
 
-        Its color is red if the node destroys the input, and blue if an output is a view of it.
+        The edge is red if the node destroys the input, and blue if an output of the node is a view of the input.
         """
         color = {"destroyed": "red", "viewed": "blue"}.get(overwritten_inputs(node.op).get(index))
         return {"color": color} if color else {}
@@ -272,7 +272,7 @@ def pydotprint(
         The maximum length of labels. Longer labels are cut.
     scan_graphs : bool
         Whether to also draw the inner graph of each loop into a separate file. The name of the loop and its position in
-        the order are added to the file name.
+        the order of execution are added to the file name.
     var_with_name_simple : bool
         Whether to show only the name, not the type, of variables that have a name.
     print_output_file : bool
@@ -282,15 +282,15 @@ def pydotprint(
     most_ops : int, optional
         The maximum number of Ops that are drawn one by one. None means no limit. A larger graph is drawn as an overview
         that fits on a screen. There, Ops that the same function or line of the user's program created may share a box,
-        which lists them. A frame encloses the boxes of a function that is not a single box. A text above the picture
-        gives the number of combined Ops. It is also printed if `print_output_file` is True. The overview omits
+        which lists them. If a function has several boxes, a frame encloses these boxes. A text above the picture gives
+        the number of combined Ops. This text is also printed if `print_output_file` is True. The overview omits
         constants, intermediate variables, and all but a few inputs and outputs. If `cond_highlight` is set, there is no
         overview.
 
     Notes
     -----
     Ellipses are Ops, and boxes are variables: inputs are green, outputs blue, shared variables and their updates cyan,
-    and unused variables grey. An edge is red if the Op destroys its input, and blue if an output is a view of it.
+    and unused variables grey. An edge is red if the Op destroys this input, and blue if an output is a view of it.
 
     Raises
     ------
@@ -337,7 +337,7 @@ def pydotprint(
             inner = getattr(node.op, "fn", None) if type(node.op).__name__ == "Scan" else None
             if inner is None:
                 continue
-            # Replace characters of the loop's name that are not allowed in file names.
+            # The name of a loop may contain characters that are not allowed in file names: replace them.
             loop = re.sub(r"[^\w.-]", "_", getattr(node.op, "name", None) or "scan")
             name = "%s_%s_%d%s" % (base, loop, number, extension)
             pydotprint(
@@ -412,7 +412,7 @@ def pydotprint_variables(
 
 
 def _cut(outputs, depth):
-    """Return the variables at which the graph of `outputs` is cut: its inputs, and variables at level `depth`."""
+    """Return the inputs of the picture: the graph inputs above level `depth`, and the variables at level `depth`."""
     level, cut, seen = list(outputs), [], set()
     for _ in range(depth):
         below = []

@@ -62,7 +62,7 @@ class PrinterState(scratchpad):
             setattr(self, name, value)
 
     def clone(self, props=None, **new_props):
-        """Return a state with the attributes of `self`, or of `props` if it is given. `new_props` take precedence."""
+        """Return a state with the attributes of `self`, or of `props` if it is given. `new_props` override them."""
         return PrinterState(self if props is None else props, **new_props)
 
 
@@ -161,7 +161,7 @@ class IgnorePrinter(_Printer):
 
 
 class LeafPrinter(_Printer):
-    """A printer that shows the name of a variable. For a variable without a name, it shows the type or the value."""
+    """A printer that shows the name of a variable. If there is none, it shows the value of a constant or the type."""
 
     def parts(self, output, pstate):
         return [greek[output.name] if output.name in greek else output.__repr__(firstPass=False)]

@@ -41,7 +41,7 @@ class Print(Op):
 
     def __init__(self, message="", attrs=("__str__",), global_fn=_print_fn):
         self.message = message
-        self.attrs = tuple(attrs)  # hashable, as the props must be
+        self.attrs = tuple(attrs)  # a list is not hashable, but props must be
         self.global_fn = global_fn
 
     def make_node(self, xin):

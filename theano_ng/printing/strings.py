@@ -146,7 +146,7 @@ def position_independent_str(obj):
 
 
 def hex_digest(x):
-    """Return a text that identifies an array: the MD5 digest of its bytes, its strides and its shape.
+    """Return a text that identifies an array: its strides, its shape, and the MD5 digest of its bytes.
 
     Parameters
     ----------

@@ -118,7 +118,10 @@ def _zeros(x):
 
 
 def _categories(pvals, numbers):
-    """Return the category of each row: the first one at which the cumulative probability exceeds the number, or -1."""
+    """Return the category that is drawn in each row, or -1 if no category is drawn.
+
+    This is the first category at which the cumulative sum of the row of `pvals` exceeds the row's number.
+    """
     sums = np.cumsum(pvals, axis=1, dtype="float32" if pvals.dtype == "float16" else pvals.dtype)
     over = sums > numbers.astype("float64")[:, np.newaxis]
     if pvals.shape[1] == 0:

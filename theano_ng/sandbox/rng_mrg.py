@@ -189,7 +189,7 @@ class mrg_uniform(NativeOp, mrg_uniform_base):
 
     @classmethod
     def new(cls, rstate, ndim, dtype, size):
-        """Return variables for the new states and for a sample of a shape.
+        """Return variables for the new states and for a sample with the shape `size`.
 
         Parameters
         ----------
@@ -256,7 +256,8 @@ def guess_n_streams(size, warn=False):
     ----------
     size : sequence
     warn : bool
-        Whether to warn if `size` is a variable or contains variables. The result is then `MAX_STREAMS`.
+        Whether to warn if `size` is a variable or contains variables. For such a size, the result is always
+        `MAX_STREAMS`.
     """
     if isinstance(size, (tuple, list)) and all(isinstance(i, (int, np.integer)) for i in size):
         # Let each stream draw about six numbers, because starting a stream costs more than drawing a number.
@@ -587,8 +588,8 @@ class MRG_RandomStreams:
         a : None
             Must be None: the categories are 0, 1, 2 ...
         replace : bool
-            If True, a category can be drawn again. Without replacement, the probabilities of the other categories are
-            scaled to the sum 1.
+            If True, a category can be drawn several times. If False, the probability of a drawn category becomes 0, and
+            the probabilities of the remaining categories are scaled to the sum 1 before the next draw.
         p : matrix_like
             Rows of probabilities, which are not checked. If a uniform number is not below the sum of a row, the result
             is -1.
@@ -658,15 +659,15 @@ class MRG_RandomStreams:
         the uniform numbers determines the radii, and the second half the angles. For a sample of odd size, one more
         number is drawn.
 
-        The mode FAST_COMPILE calls NumPy's log, cos and sin. Its float64 numbers equal the numbers of Theano 1.0.5 to
-        the last bit, if NumPy's functions are as accurate as the functions of the C library. FAST_RUN calls vector
-        functions, which are several times as fast, with errors of up to 4 units in the last place. Its numbers differ
-        from the numbers of FAST_COMPILE by less than 1e-12 in float64 and 1e-5 in float32, relative to 1. In Theano
-        1.0.5, too, Python and C code gave different last bits for float32, and for products with `std`, because the C
-        compiler fused these products with sums.
+        In the mode FAST_COMPILE, Python code calls NumPy's log, cos and sin. The float64 numbers of this mode equal the
+        numbers of Theano 1.0.5 to the last bit, if NumPy's functions are as accurate as the functions of the C library.
+        In FAST_RUN, compiled code calls vector functions, which are several times as fast, with errors of up to 4 units
+        in the last place. The numbers of the two modes differ by less than 1e-12 in float64 and 1e-5 in float32,
+        relative to 1. In Theano 1.0.5, too, Python and C code gave different last bits for float32, and for products
+        with `std`, because the C compiler fused these products with sums.
 
         A number that is drawn again for a truncated sample keeps its angle and gets another radius. Therefore the
-        standard deviation of the sample is 1.3 % greater than for a normal distribution that is cut at two standard
+        standard deviation of the sample is 1.2 % greater than for a normal distribution that is cut at two standard
         deviations.
         """
         size = _check_size(size)
@@ -718,7 +719,8 @@ class MRG_RandomStreams:
     def truncated_normal(self, size, avg=0.0, std=1.0, ndim=None, dtype=None, nstreams=None, **kwargs):
         """Sample from a normal distribution that is cut at two standard deviations.
 
-        For the parameters, see :meth:`normal`. `avg` and `std` are the mean and standard deviation of the result.
+        For the parameters, see :meth:`normal`. `avg` is the mean of the result. The standard deviation of the result is
+        1.2 % greater than `std`, because of the way in which `normal` draws numbers again.
         """
         # The divisor is the standard deviation of a standard normal distribution that is cut at -2 and 2.
         std = as_tensor_variable(std) / np.float64(0.87962566103423978)

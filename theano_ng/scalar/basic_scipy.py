@@ -171,7 +171,8 @@ class Erfcinv(_UnarySpecial):
 
     def impl(self, x):
         value = super().impl(x)
-        # For the smallest positive number, SciPy returns infinity as for 0, because half of the number underflows.
+        # Correct the result for the smallest positive number: SciPy halves this number, which underflows to 0, and
+        # returns infinity.
         return value.dtype.type(27.213293210812948815) if float(x) == 5e-324 else value
 
     def derivatives(self, inputs, output):
@@ -196,7 +197,7 @@ class GammaLn(_UnarySpecial):
 
     def impl(self, x):
         value = super().impl(x)
-        # SciPy returns infinity for the smallest positive and negative numbers.
+        # Near 0, log |gamma(x)| is -log |x|. SciPy returns infinity for the smallest positive and negative numbers.
         return -np.log(abs(x)) if 0 < abs(float(x)) < 1e-100 else value
 
     def derivatives(self, inputs, output):
@@ -266,7 +267,7 @@ class _IncompleteGamma(_BinarySpecial):
 
     def impl(self, k, x):
         if self.scipy_name == "gammainc" and 0 < float(k) < 1e-300 and x > 0:
-            # SciPy's gammainc divides by gamma(k), which overflows for tiny k.
+            # Compute 1 - Q, because SciPy's gammainc divides by gamma(k), which overflows for tiny k.
             return 1 - _special("gammaincc")(_as_float(k), _as_float(x))
         return super().impl(k, x)
 
@@ -321,7 +322,10 @@ class GammaL(_IncompleteGamma):
 
 
 def _orders_beside(bessel, v, x):
-    """Return a Bessel function of the orders v - 1 and v + 1. Its derivative uses both (DLMF 10.6.1 and 10.29.1)."""
+    """Return the values at x of a Bessel function for the orders v - 1 and v + 1.
+
+    The derivative of the function of order v is computed from these values (DLMF 10.6.1 and 10.29.1).
+    """
     one = constant(1, dtype="int8")
     return bessel(ops.sub(v, one), x), bessel(ops.add(v, one), x)
 

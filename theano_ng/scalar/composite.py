@@ -213,8 +213,8 @@ class Composite(ScalarOp):
     def make_node(self, *inputs):
         """Apply the op.
 
-        If the inputs have other types than this Composite, make and apply a Composite of the same inner ops for these
-        types.
+        If the types of `inputs` are not the input types of this Composite, make a Composite of the same inner ops for
+        the types of `inputs`, and apply this new Composite.
         """
         inputs = [ops.as_scalar(i) for i in inputs]
         if len(inputs) != self.nin:
@@ -311,7 +311,7 @@ class Composite(ScalarOp):
 
     @property
     def lowered(self):
-        """The program for which C code is generated: products and sums are paired as `contracted` describes."""
+        """The program from which the C code is generated: `contracted` has combined its products with sums."""
         if self._lowered is None:
             self._lowered = contracted(self._program)
         return self._lowered

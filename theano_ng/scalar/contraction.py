@@ -95,7 +95,7 @@ def contracted(program):
 
 
 class _Pairs:
-    """The pairs of a product and a sum in a program that are combined into one instruction.
+    """The products of a program that are combined with sums. Each product and its sum become one instruction.
 
     Attributes
     ----------
@@ -153,8 +153,8 @@ class _Pairs:
         if not self._is_product(product) or negative and self.uses[slot] != 1:
             return False
         args = self.maker[product].args
-        # If there are three or more factors, the product of all factors but the last is one factor. This factor can be
-        # negated, because it is not a combined sum.
+        # If there are three or more factors, `_factors` multiplies all of them except the last one. The result is the
+        # first factor. It can be negated, because it is not a combined sum.
         return negative == subtracted or len(args) > 2 or not self.sums.issuperset(args)
 
     def _chosen(self, instruction):

@@ -19,9 +19,9 @@ _NOT_ZERO = (POSITIVE, NONZERO)
 
 
 class IsZero(NamedTuple):
-    """The fact that a condition is true exactly where another value is zero.
+    """The fact that a value is true exactly where a second value is zero.
 
-    The other value is identified by any object that can be compared.
+    The attribute `value` identifies the second value: it is any object that can be compared for equality.
     """
 
     value: object
@@ -64,7 +64,7 @@ def known_of(data):
 
 
 def keeps_from_zero(op):
-    """Return True if a scalar op can guarantee a nonzero result, or can test if another value is zero."""
+    """Return True if a scalar op can guarantee a nonzero result, or can test if one of its inputs is zero."""
     return isinstance(op, (Maximum, Clip, Switch, EQ))
 
 
@@ -113,7 +113,7 @@ def divisions(op, dtypes, out, known=None, names=None):
         if isinstance(inner, RealDivision):
             if is_discrete(computed) and known.get(args[1]) not in _NOT_ZERO:
                 found.append(Division(k, args[1], inner.operation))
-        elif len(outs) == 1 and computed == types[outs[0]]:  # Otherwise, truncation to fewer bits may yield zero.
+        elif len(outs) == 1 and computed == types[outs[0]]:  # a conversion to fewer bits could yield zero
             known[outs[0]] = _result(inner, [known.get(a) for a in args], [names.get(a, a) for a in args])
     return found, [known.get(o) for o in outputs]
 

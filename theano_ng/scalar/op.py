@@ -129,7 +129,7 @@ class ScalarOp(Op):
     # TNG_FOR_float32 or TNG_FOR_float64 is defined, according to the dtype of the computation.
     c_float_helpers = None
     nfunc_spec = None
-    # The first exported instance of this class. `c_expression` computes in the output types of this instance.
+    # The first exported instance of this class. `_c_dtype` uses the output types of this instance.
     usual = None
 
     def _call_signature(self):
@@ -229,8 +229,8 @@ class ScalarOp(Op):
     def R_op(self, inputs, eval_points):
         """Return the forward-mode derivative: the sum over the inputs of (d output / d input) * eval point.
 
-        All inputs and outputs are scalars. So the gradients that `L_op` returns for one output and the cotangent 1 are
-        the derivatives of this output.
+        All inputs and outputs are scalars. So if the gradient for one output is 1 and the gradients for all other
+        outputs are 0, `L_op` returns the derivatives of this output.
         """
         if all(e is None for e in eval_points):
             return [None] * self.nout
@@ -326,7 +326,8 @@ class ScalarOp(Op):
         """Return the dtype in which the C code computes an output of dtype `out`.
 
         The output of an op that works in place may have a smaller range than the computed value, as in ``x /= y`` for
-        an integer x and a float y. The value is computed in the dtype that the op has by default, and then converted.
+        an integer x and a float y. The code computes the value in the output dtype of the instance `usual`, and then
+        converts the value to `out`.
         """
         usual = type(self).usual
         if usual is None or self.nout != 1:
@@ -579,7 +580,7 @@ class UnaryMath(UnaryScalarOp):
         if zeros is not None:
             return zeros
         if x.type in discrete_types:
-            # The formula of the gradient could overflow in integer arithmetic on x.
+            # Convert x, because the formula of the gradient could overflow in integer arithmetic.
             x = ops.cast(x, z.type.dtype)
         return [self.gradient(gz, x, z)]
 

@@ -47,7 +47,7 @@ def quiet(function, *inputs):
 
 
 def wrapping(operator, args, dtypes, out):
-    """Return a C expression for a chain of + - or *.
+    """Return a C expression that joins the arguments with the operator ``+``, ``-`` or ``*``.
 
     Integer results wrap around as in NumPy, without the undefined behavior of C. Complex numbers are multiplied as in
     NumPy, without C's conversion of NaNs to infinities.
@@ -75,7 +75,8 @@ def _reduced_gradient(x, gz):
 def fold(function, inputs):
     """Reduce the inputs with `function` in the promoted dtype of all inputs.
 
-    In the dtype of the first two inputs alone, an intermediate result could wrap around.
+    Without the conversion, NumPy would compute the first result in the promoted dtype of only two inputs, in which the
+    result could wrap around.
     """
     if len(inputs) > 2:
         inputs = (np.asarray(inputs[0], dtype=np.result_type(*inputs))[()], *inputs[1:])
@@ -359,9 +360,9 @@ class Mod(RealDivision):
 def power(x, y):
     """Compute ``np.power`` of arrays or scalars, with the same values as the C code.
 
-    An integer to a negative integer power is truncated towards zero, although NumPy raises an error. For the exponent
-    0.5, NumPy computes the square root if the exponent has certain strides. The square root differs from C's ``pow`` at
-    -inf and -0.0. The result is therefore corrected at these values.
+    For an integer base and a negative integer exponent, the result is truncated towards zero, whereas NumPy raises an
+    error. For the exponent 0.5, NumPy computes the square root if the exponent has certain strides. For the bases -inf
+    and -0.0, the square root differs from C's ``pow``, so this function corrects the result.
     """
     kind = np.result_type(x, y).kind
     if kind in "iu":
@@ -390,8 +391,8 @@ class Pow(BinaryScalarOp):
 
     Notes
     -----
-    An integer to a negative integer power is truncated towards zero, and ``0 ** -1`` is 0. NumPy raises an error, but
-    neither a compiled loop nor constant folding may fail because of a value.
+    For an integer base and a negative integer exponent, the result is truncated towards zero, and ``0 ** -1`` is 0.
+    NumPy raises an error. This op does not, because neither a compiled loop nor constant folding may fail on a value.
     """
 
     nfunc_spec = ("power", 2, 1)
@@ -438,7 +439,7 @@ class Pow(BinaryScalarOp):
         if zeros is not None:
             return zeros
         gx = gz * y * x ** (y - 1)
-        # The limit of x**y * log(x) for x -> 0 and y > 0 is 0.
+        # For x = 0 and y > 0, use the limit of x**y * log(x), which is 0. The formula would yield NaN.
         gy = ops.mul(gz, z, ops.log(x))
         if z.type not in complex_types:
             gy = ops.switch(ops.and_(ops.eq(x, 0), ops.gt(y, 0)), gy.zeros_like(), gy)

@@ -185,7 +185,7 @@ class InRange(LogicalComparison):
     Parameters
     ----------
     openlow, openhi : bool
-        If True, the interval does not contain its lower end or its upper end.
+        If True, the interval does not contain its lower end (`openlow`) or its upper end (`openhi`).
     """
 
     nin = 3

@@ -392,7 +392,7 @@ def round_half_away_from_zero_(a):
     if a.dtype.kind in "biu":
         return a[()]
     whole = np.trunc(a)
-    # x - trunc(x) is exact. But floor(x + 0.5) would be wrong for the largest number below one half.
+    # Compare a - trunc(a), which is exact, with 0.5. floor(a + 0.5) would be wrong for the largest number below 0.5.
     with np.errstate(all="ignore"):
         rounded = whole + np.copysign(np.abs(a - whole) >= 0.5, a)
     return np.where(np.isfinite(a), rounded, a).astype(a.dtype)[()]

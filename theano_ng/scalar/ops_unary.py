@@ -64,7 +64,7 @@ class Abs(UnaryScalarOp):
 
 
 class Sgn(AsDeclared, UnaryScalarOp):
-    """Sign: -1, 0 or 1, or NaN for NaN. The sign of a complex number x is ``x / |x|``, or 0 if x is 0."""
+    """Sign: -1, 0 or 1. The sign of NaN is NaN. The sign of a complex number x is ``x / |x|``, or 0 if x is 0."""
 
     nfunc_spec = ("sign", 1, 1)
     output_types_preference = staticmethod(same_out_nobool)

@@ -1,7 +1,7 @@
 """Shared scalars: mutable numbers that several functions may use.
 
-Shared scalars are an example of shared variables that are not tensors. `theano_ng.shared` converts numbers to 0-d
-tensors instead.
+Shared scalars are an example of shared variables that are not tensors. `shared` of this module makes them. By contrast,
+`theano_ng.shared` makes a 0-d tensor from a number.
 """
 
 import numpy as np
@@ -26,9 +26,9 @@ def shared(value, name=None, strict=False, allow_downcast=None):
         The initial value. A Python int is stored as int64, a Python float as float64.
     name : str, optional
     strict : bool
-        If True, later values must have exactly this type.
+        If True, later values must have exactly the dtype of the shared scalar.
     allow_downcast : bool, optional
-        If True, later values may lose precision.
+        If True, later values are converted to this dtype even if they lose precision.
 
     Raises
     ------

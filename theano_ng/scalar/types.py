@@ -352,7 +352,7 @@ float32 = get_scalar_type("float32")
 float64 = get_scalar_type("float64")
 complex64 = get_scalar_type("complex64")
 complex128 = get_scalar_type("complex128")
-# This is the C type ``int``, for parameters such as type codes.
+# The scalar type of the C type ``int``, for parameters such as type codes.
 int_t = get_scalar_type(np.dtype(np.intc).name)
 
 int_types = (int8, int16, int32, int64)
@@ -379,8 +379,8 @@ class NumpyAutocaster:
     Notes
     -----
     Values that already have a dtype keep it. If ``config.cast_policy`` is 'numpy', Python numbers get NumPy's dtypes.
-    If it is 'numpy+floatX', Python numbers get NumPy's dtypes, except that floats become floatX. Otherwise, a Python
-    float becomes floatX directly if floatX is in `dtypes` and is not float64.
+    If it is 'numpy+floatX', Python numbers get NumPy's dtypes, except that floats become floatX. Under all other
+    policies, a Python float becomes floatX, even inexactly, if floatX is in `dtypes` and is not float64.
     """
 
     def __init__(self, dtypes):

@@ -73,9 +73,9 @@ cdef struct Tap:
     int rows                # index of its Rows
     int offset
     PyObject *cell          # cell of the inner input; borrowed
-    PyObject *view          # the view of the row that is in the cell; owned
+    PyObject *view          # what the cell contains: a view of the row, or a copy of the row; owned
     bint escapes            # whether an inner output may be a view of the row
-    bint copied             # whether the step gets a copy, because it overwrites the row while a result is a view of it
+    bint copied             # whether the step gets a copy: a result may be a view of the row, which the step overwrites
 
 
 cdef struct Sink:
@@ -85,7 +85,7 @@ cdef struct Sink:
     PyObject *cell          # cell of the inner output; borrowed
     PyObject *view          # view of the row, lent to the step; owned
     bint lends              # whether a step may compute into the row
-    int nearest             # number of rows back to the earliest tap; only a buffer with more rows lends its row
+    int nearest             # number of rows back to the earliest tap; a buffer with at most so many rows lends none
 
 
 cdef class LoopThunk(CThunk):
@@ -103,7 +103,7 @@ cdef class LoopThunk(CThunk):
     kernel : LoopKernel, optional
         A kernel that executes all steps at once, if it accepts the arrays.
     loaded : LoadedKernel, optional
-        The same kernel after loading. If it is not given, the kernel is compiled after many steps.
+        `kernel`, compiled and loaded. If it is not given, the thunk compiles `kernel` after `loop.HOT_STEPS` steps.
     profile : ScanProfileStats, optional
         The profile that records the times of the steps and of their nodes.
     """
@@ -133,7 +133,7 @@ cdef class LoopThunk(CThunk):
     cdef char *numbers
     cdef int *type_numbers
     cdef object pending             # the kernel until it is compiled, else None
-    cdef long long left_to_machine  # number of steps until `pending` is compiled
+    cdef long long left_to_machine  # number of steps that the virtual machine runs before `pending` is compiled
     cdef object layout              # layout of a kernel with arrays, else None
     cdef int n_lengths, n_helpers
     cdef int64_t *size              # lengths of dimensions in this call; -1 if not known yet
@@ -207,7 +207,7 @@ cdef class LoopThunk(CThunk):
         return 0
 
     cdef int compile_kernel(self) except -1:
-        """Compile the kernel. If this fails, the machine continues to run the steps."""
+        """Compile the kernel. If this fails, the virtual machine continues to run the steps."""
         kernel, self.pending = self.pending, None
         try:
             addresses = load_kernels((kernel.kernel, *kernel.others))
@@ -263,7 +263,9 @@ cdef class LoopThunk(CThunk):
         return 0
 
     cdef int set_fold(self, Helper *helper, fold) except -1:
-        """Make a helper call a fold of native/reductions/reduce.c. `params` holds the accumulator's initial value."""
+        """Set the function of a helper to a fold function of native/reductions/reduce.c. Set the helper's `params` to
+        the initial value of the accumulator.
+        """
         address, lowest = fold_of(fold.operation, fold.element_type, fold.accumulator_type)
         cdef int64_t *start = <int64_t *>allocate(&self.arena, 2, sizeof(int64_t))
         cdef bytes first = fold.identity or lowest
@@ -272,8 +274,8 @@ cdef class LoopThunk(CThunk):
         return 0
 
     cdef int bind(self) except -1:
-        """Make a machine for the steps. It is not shared with other nodes of the same Op, because functions in other
-        threads may run these nodes.
+        """Make a virtual machine for the steps. Other nodes of the same Op have their own machines, because several
+        threads may run these nodes at the same time.
         """
         cdef int k
         program = self.linker.make_program()
@@ -468,9 +470,9 @@ cdef class LoopThunk(CThunk):
 
     cdef bint knows_lengths(self) except -1:
         """Return True if all lengths are known and positive, and if native functions take the same code path for these
-        lengths in the kernel and in the machine.
+        lengths in the kernel and in the virtual machine.
 
-        In this case, also allocate the arrays of the kernel.
+        In this case, also allocate the arrays of the kernel, unless they already have these lengths.
         """
         cdef int k, j
         cdef bint same = self.memory is not None
@@ -487,7 +489,7 @@ cdef class LoopThunk(CThunk):
         for k in range(len(self.memory)):
             self.pointers[k] = &(<Fields *><PyObject *>self.memory[k]).data
         for k in range(self.n_helpers):
-            helper = self.layout.helpers[k]     # only a NativeHelper has arrays; for others, the loops do nothing
+            helper = self.layout.helpers[k]     # only a NativeHelper has arrays; otherwise n_ins = n_outs = 0
             for j in range(self.helpers[k].n_ins):
                 self.helpers[k].ins[j] = <PyObject *>self.memory[helper.inputs[j]]
             for j in range(self.helpers[k].n_outs):
@@ -511,8 +513,8 @@ cdef class LoopThunk(CThunk):
         return set_rows(&self.rows[self.sinks[k].rows], <PyObject *>made)
 
     cdef int64_t all_steps(self, int64_t n_steps, int64_t *left) except -1:
-        """Call the kernel, and return the number of completed steps. Set `left` to nonzero if the machine has to
-        continue.
+        """Call the kernel, and return the number of completed steps. Set `left` to nonzero if the virtual machine has
+        to run the remaining steps.
         """
         cdef int k, d
         cdef int64_t length = 1, done
@@ -554,7 +556,9 @@ cdef class LoopThunk(CThunk):
     # -- a step
 
     cdef int lay_out(self, long long t) except -1:
-        """Put views or copies of the rows that step `t` reads into its cells, and lend it rows for its results."""
+        """Put views or copies of the rows that step `t` reads into the cells of its inputs. Lend rows to the step, into
+        which it may compute its results.
+        """
         cdef Rows *rows
         cdef Tap *tap
         cdef Sink *sink

@@ -1,11 +1,12 @@
 """Kernels of loops whose steps contain reductions, matrix products, broadcasting or indexing. One C function contains
 the loop over the steps.
 
-Scalars are C variables. All steps use the same memory for arrays. The function calls the kernels of `Elemwise` for
-elementwise operations on arrays, and native functions of the package for reductions and products. The calls are made
-through pointers. Therefore the results have the same bits as without the C function, and there is little to compile. If
-the function cannot continue (an index out of bounds, an integer division by zero, an error in a native function), it
-returns to the virtual machine of the step, which repeats the step and raises the error.
+Scalars are C variables. All steps use the same memory for arrays. Through pointers, the function calls the same
+compiled code as the virtual machine: the kernels of `Elemwise` for elementwise operations on arrays, and native
+functions of the package for reductions and products. Therefore its results have the same bits as the results of the
+virtual machine, and the function itself is short and quickly compiled. If it cannot continue (an index out of bounds,
+an integer division by zero, an error in a native function), it returns to the virtual machine of the step, which
+repeats the step and raises the error.
 """
 
 import numpy as np

@@ -38,7 +38,9 @@ class NodeSource(ArraySource):
     """A writer of the source code of nodes. It has one method for each kind of node."""
 
     def add_node(self, node):
-        """Write the code of a node. Reject Op classes of other packages: they may differ from their base classes."""
+        """Write the code of a node. Reject Op classes of other packages, because a subclass may compute something else
+        than the class of this package from which it is derived.
+        """
         if not is_from_package(type(node.op)):
             raise Unsupported
         for v in (*node.inputs, *node.outputs):
@@ -51,7 +53,7 @@ class NodeSource(ArraySource):
         raise Unsupported
 
     def on_numbers(self, node):
-        """Write an elementwise operation on scalars. Return False if that is not possible."""
+        """Write the code of an elementwise operation on scalars. Return False if it may fail or needs Python."""
         dtypes = [[v.type.dtype for v in variables] for variables in (node.inputs, node.outputs)]
         part = self.write(node.op.scalar_op, *dtypes, [self.number(v) for v in node.inputs])
         if part is None:
@@ -317,7 +319,7 @@ class NodeSource(ArraySource):
         self.helpers.append(BoxHelper(tuple(packed)))
 
     def row_program(self, node):
-        """Write the steps of a `RowProgram`, one after the other."""
+        """Write the code of the nodes in a `RowProgram`, one after the other."""
         op, values = node.op, list(node.inputs)
         for inner in op.nodes(node.inputs):
             values += inner.outputs
@@ -344,7 +346,7 @@ class NodeSource(ArraySource):
         lengths = [i for i in dims if i is not None]
         whole = any(s is not None and self.is_full(s, dims) for s in sources)
         if whole and code.params.get("folds") != ONE_SUM:
-            if "folds" in code.params:  # reduce_elemwise.h reduces larger arrays in another order: bail out
+            if "folds" in code.params:  # bail out for larger arrays, because reduce_elemwise.h reduces them blockwise
                 limits = ["%s > %d / (int64_t)sizeof(%s)" % (self.product(lengths), _BLOCK_BYTES, ctype(between))]
                 limits += ["tng_d%d > %d" % (i, _COLUMNS) for i in lengths]
                 self.setup.append("if (%s) %s" % (" || ".join(limits), BAIL_OUT))

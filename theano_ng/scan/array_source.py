@@ -85,8 +85,8 @@ class BoxHelper(NamedTuple):
 
 
 class KernelHelper(NamedTuple):
-    """The kernel of an elementwise operation. It is compiled separately, because other functions use it, too, and in
-    most cases it exists already.
+    """The kernel of an elementwise operation. It is compiled separately from the loop, because functions without loops
+    use the same kernel, so that it is often in the cache already.
     """
 
     kernel: object
@@ -102,8 +102,8 @@ class Layout(NamedTuple):
     lengths : tuple of int
         The lengths, as far as they are known before the loop runs. -1 stands for an unknown length.
     several : bool
-        Whether an array has several dimensions. If so, `LoopThunk` does not use the kernel for lengths of 1, because
-        native functions take another code path for them.
+        Whether an array has several dimensions. If so, `LoopThunk` uses the kernel only if all lengths exceed 1,
+        because native functions take a different code path for dimensions of length 1.
     arrays : tuple of ArrayMemory
     helpers : tuple of NativeHelper, BoxHelper, FoldHelper and KernelHelper
     """
@@ -165,7 +165,7 @@ class ArraySource(StepWriter):
         self.arrays = {}  # variable -> Array
         self.memory, self.views, self.helpers, self.functions = [], {}, [], {}
         self.setup, self.body = [], []
-        self.sinks = {}  # variable -> number of the operand whose row may hold its result
+        self.sinks = {}  # variable -> number of the operand whose row may hold its value
         self.kernels = []
         self.lengths_of_numbers = {}  # variable whose value is a length -> number of this length. None: length 1
 

@@ -41,7 +41,7 @@ __all__ = ["CHEAP", "Backward", "fitting", "is_continuous", "set_bits", "zero_gr
 
 
 def is_continuous(v):
-    """Return True if a variable may have a gradient."""
+    """Return True if a variable may have a gradient, that is, if its dtype is real or complex floating point."""
     return str(getattr(v.type, "dtype", None)).startswith(("float", "complex"))
 
 
@@ -53,7 +53,7 @@ def fitting(v, kind):
 
 
 def zero_gradient(v):
-    """Return zeros that are valid as the gradient of a variable."""
+    """Return zeros in the shape of a variable, with a dtype that is valid for its gradient."""
     return v.zeros_like(dtype=v.type.dtype if is_continuous(v) else config.floatX)
 
 
@@ -65,7 +65,7 @@ def _gradient_type(v, term):
 
 
 def set_bits(mask):
-    """Yield the indices of the bits of a mask that are set."""
+    """Yield the index of each bit that is set in a mask."""
     while mask:
         low = mask & -mask
         yield low.bit_length() - 1
@@ -105,7 +105,7 @@ class Backward:
         return self._recorded(op.inner_until(op.outputs))[0].shape[0]
 
     def _recorded(self, variables):
-        """Return the values of variables of the step in all steps. The values are outputs of another node of the loop.
+        """Return the values that variables of the step have in all steps. A second node of the loop returns the values.
 
         Parameters
         ----------
@@ -189,7 +189,7 @@ class Backward:
             return_disconnected="Disconnected",
             null_gradients="return",
         )
-        # Sums over the steps are tensors, so the gradient of a sparse matrix is dense.
+        # Sums over the steps are dense tensors, so convert the gradients of sparse matrices to dense tensors.
         self.inner = {
             i: g.toarray() if hasattr(g, "toarray") else g
             for i, g in zip(wrt, found)
@@ -282,7 +282,9 @@ class Backward:
         return set_subtensor(buffer[: state.lead], self.inputs[place][: state.lead])
 
     def _find_carries(self):
-        """Find the gradients of states that are passed from step to step. Gradients of other outputs are sequences."""
+        """Find the gradients that the backward loop passes from step to step: those of states. The gradients of all
+        other outputs are sequences.
+        """
         n = self.op.n_states
         self.mit_mots = {}  # state -> {tap in the gradient's buffer: variable that is read}
         self.carries = []  # the other states: one _Carry for each tap
@@ -319,7 +321,7 @@ class Backward:
                 self.rows[self.known[o]] = Rows(self._gradient(n + k))
 
     def _split_gradient(self, state, may_seed):
-        """Split the gradient of a state that comes from the outer graph.
+        """Split the part of a state's gradient that comes from the outer graph.
 
         Parameters
         ----------
@@ -517,8 +519,8 @@ class Backward:
             if i in self.inner:
                 place = state.latest - tap
                 term = fitting(self.inner[i], self.op.inputs[i].type)
-                # If the step overwrites the row, later steps read only the new value. They add nothing to the gradient
-                # of the old value.
+                # If the step overwrites the row, later steps read only the new value of the row. Then these steps add
+                # nothing to the gradient of the old value, so start without `reads[place]`.
                 before = writes.get(place, None if tap in state.writes else reads[place])
                 writes[place] = term if before is None else before + term
         for o, tap in zip(state.inner_outputs, state.writes):

@@ -85,11 +85,11 @@ def scan(
         If True, read the sequences from their ends.
     mode : Mode or str, optional
         The mode in which the step is compiled. By default, ``config.mode``, whatever the mode of the function that
-        contains the loop. (DebugMode also checks steps.)
+        contains the loop. (A function in DebugMode also checks the steps of its loops.)
     name : str, optional
         The name of the loop in printed graphs and profiles.
     profile : bool or str
-        If true, profile the step under the name of the loop, or under the given name.
+        If True, profile the step under the name of the loop. A str is used as the name instead.
     allow_gc : bool, optional
         Whether the step frees its intermediate values at once. By default, ``config.scan.allow_gc``.
     strict : bool
@@ -210,7 +210,7 @@ class _Sequence:
     ----------
     taps : list of int
     rows : list of Variable
-        The variable for the row of each tap in a step.
+        One variable for each tap. In the graph of a step, it stands for the row that the tap selects.
     """
 
     def __init__(self, given, i, go_backwards):
@@ -270,7 +270,7 @@ class _State:
     taps : list of int
         The taps. The list is empty for an output that no step reads.
     rows : list of Variable
-        The variable for the row of each tap in a step.
+        One variable for each tap. In the graph of a step, it stands for the row that the tap selects.
     output : Variable
         The output of a step.
     result : Variable

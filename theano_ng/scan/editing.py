@@ -95,7 +95,9 @@ def expand_empty(tensor_var, size):
 
 
 def forced_replace(out, x, y):
-    """Return a variable computed with `y` in place of `x` and of all variables that equal `x`. Return None for None.
+    """Replace `x`, and all variables that are computed in the same way as `x`, by `y` in the graph of `out`.
+
+    Return the variable that replaces `out`, or None if `out` is None.
 
     Parameters
     ----------
@@ -169,18 +171,19 @@ def infer_shape(outs, inputs, input_shapes):
     Parameters
     ----------
     outs, inputs : list of Variable
-    input_shapes : list of tuple, or None
+    input_shapes : list of (tuple or None)
         The lengths of each input. None for an input without shape.
 
     Returns
     -------
-    list of tuple of Variable, or None
+    list of (tuple of Variable, or None)
+        The lengths of each output. None for an output without shape.
     """
     return InnerGraph.of_parts(list(inputs), list(outs), [], {}).infer_shape(inputs, input_shapes)
 
 
 def isNaN_or_Inf_or_None(x):
-    """Return True if `x` is None, or a number or 0-d constant that is not finite."""
+    """Return True if `x` is None, or if it is a number or a 0-d constant with the value NaN or infinity."""
     if x is None:
         return True
     if isinstance(x, Variable):

@@ -235,8 +235,8 @@ class Derivatives:
             "states": points[1 + self.n_seqs : 1 + self.n_seqs + self.n_states],
             "others": self.outer_non_seqs(points),
         }
-        # Find the inner inputs with a direction. Either their outer input has a direction, or they are states that
-        # depend on an input with a direction.
+        # Find the inner inputs that have a direction: those whose outer inputs have one in `eval_points`, and states
+        # that depend on an inner input with a direction.
         first = len(self.inputs) - self.n_others
         given = {i for i, p in enumerate(by_group["seqs"]) if p is not None}
         given.update(i for i, p in enumerate(by_group["others"], first) if p is not None)
@@ -265,8 +265,8 @@ class Derivatives:
         return self._doubled(inputs, by_group, directions, tangents, moving, results)
 
     def _moving_states(self, states, directions, moving):
-        """Return the states that have directions: the given states, and all states that depend on them or on inner
-        inputs with a direction.
+        """Return the states that have directions: the states in `moving`, and all states that depend on these states
+        or on the inner inputs in `directions`.
         """
         feeds = {}
         for o, mask in enumerate(self.inner_connections()):
@@ -284,7 +284,7 @@ class Derivatives:
         return [states[k] for k in sorted(found)]
 
     def _doubled(self, inputs, points, directions, tangents, moving, results):
-        """Make the loop over values and directions. Return the directional derivatives of the outer outputs."""
+        """Make a loop that computes values and directional derivatives. Return the derivatives of the outer outputs."""
         n_seqs, first = self.n_seqs, len(self.inputs) - self.n_others
         seqs = [i for i in range(n_seqs) if i in directions]
         others = [i for i in range(first, len(self.inputs)) if i in directions]
@@ -360,7 +360,7 @@ def _own_shape(v):
 
 
 def _at_most(length, limit, lengths):
-    """Return the smaller of two lengths."""
+    """Return the smaller of two lengths: `length` itself if the table `lengths` shows that they are equal."""
     if lengths.first(length) is lengths.first(limit):
         return length
     return minimum(length, limit)

@@ -94,17 +94,17 @@ class Groups:
 
     @property
     def seqs_arg_offset(self):
-        """The number of outer inputs up to the last sequence."""
+        """The number of outer inputs up to and including the last sequence."""
         return 1 + self.n_seqs
 
     @property
     def shared_arg_offset(self):
-        """The number of outer inputs up to the last buffer of states."""
+        """The number of outer inputs up to and including the last buffer of a state."""
         return self.seqs_arg_offset + self.n_states
 
     @property
     def nit_sot_arg_offset(self):
-        """The number of outer inputs up to the last shared state."""
+        """The number of outer inputs up to and including the last member of the group shared."""
         return self.shared_arg_offset + self.n_shared_outs
 
     @property
@@ -253,7 +253,7 @@ class Groups:
         return self._outer_outputs(list_outputs, 4)
 
     def get_oinp_iinp_iout_oout_mappings(self):
-        """Return the mapping between outer and inner variables that belong together.
+        """Return dicts that map outer and inner variables to the variables of the same member of a group.
 
         Returns
         -------
@@ -282,7 +282,8 @@ class Groups:
             add(1, 0)
         for i, taps in enumerate(self.tap_array):
             add(len(taps), len(self.output_taps(i)), outer_out=i)
-        # Among inner outputs, nit_sot precedes shared. Among outer inputs, nit_sot follows shared.
+        # Among inner outputs, nit_sot precedes shared. Among outer inputs, nit_sot follows shared. So add nit_sot
+        # first, with outer inputs after those of shared.
         first_shared, outer_in = outer_in, outer_in + self.n_shared_outs
         for i in range(self.n_nit_sot):
             add(0, 1, outer_out=self.n_states + i)

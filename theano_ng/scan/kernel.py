@@ -120,7 +120,8 @@ def loop_program(op, fgraph):
     Returns
     -------
     LoopProgram or None
-        A program for the elements of a row. If all rows are scalars, its operands are VARYING.
+        A program for the elements of a row. If all rows are scalars, all operands are VARYING. Otherwise the inputs
+        that are scalars are HOISTED (see `Access`).
     """
     n_in, n_sinks = len(fgraph.inputs), op.n_mit_mot_outs + op.n_mit_sot + op.n_sit_sot + op.n_nit_sot
     if op.n_shared_outs or not n_sinks or not all(_is_possible(v) for v in [*fgraph.inputs, *fgraph.outputs]):
@@ -218,7 +219,7 @@ class StepWriter:
         Returns
         -------
         _Part or None
-            None if the op may fail, or has no C code without Python.
+            None if the op may fail, or if it has no C code that works without the Python interpreter.
         """
         if divides(op):
             return None
@@ -245,7 +246,7 @@ class StepWriter:
 
 
 def _source(op, program, numbers, writer, stored, until):
-    """Return the source code of the function.
+    """Return the source code of the function `KERNEL`; see `LoopKernel`.
 
     Parameters
     ----------
@@ -271,8 +272,8 @@ def _source(op, program, numbers, writer, stored, until):
         for tap in read:
             taps[first_tap] = (state, tap)
             first_tap += 1
-    # (state, lag) -> name of a C variable. Scalar states stay in C variables between steps. The exception is mit_mot,
-    # whose rows steps change in memory.
+    # (state, lag) -> name of a C variable. Scalar states stay in C variables between steps. The exception is the group
+    # mit_mot: each step changes rows of this group in memory.
     carried = {}
     if not vectors:
         for state in range(op.n_mit_mot, op.n_states):
@@ -354,16 +355,16 @@ def advance_rows(moving):
 
 
 def _sinks_of_states(op, n_in):
-    """Return the operand of the inner output of each state of mit_sot and sit_sot."""
+    """Return a dict: number of a state in mit_sot or sit_sot -> number of the operand that is its inner output."""
     first = n_in + op.n_mit_mot_outs
     return {op.n_mit_mot + i: first + i for i in range(op.n_mit_sot + op.n_sit_sot)}
 
 
 def _by_blocks(parts, loads, stores):
-    """Return loops over the elements of a row. Several nodes have one loop each, on blocks of elements. A single node
-    has a single loop.
+    """Return C code that loops over the elements of a row. If there are several nodes, the code works on blocks of
+    elements, and each node has its own loop over a block. A single node has one loop over the whole row.
 
-    Outputs are written last, because they may overwrite rows that are read.
+    Outputs are written last, because they may overwrite rows that the nodes read.
 
     Parameters
     ----------

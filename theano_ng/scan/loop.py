@@ -211,7 +211,7 @@ def allocate_arrays(layout, lengths):
     Returns
     -------
     list of ndarray
-        The arrays. They are views, because the kernel may change their data pointers.
+        The arrays. They are views of arrays that own the memory, because the kernel may change the data pointers.
     """
     found = []
     for memory in layout.arrays:
@@ -287,7 +287,7 @@ def assign(op, buffer, place, value, number):
 
 
 def raise_in_step(op, step, failure, machine=None):
-    """Raise an exception again. Add the step, the loop, and the node of the step to its message.
+    """Raise an exception again, after adding the step, the loop, and the node of the step to the exception's message.
 
     Parameters
     ----------

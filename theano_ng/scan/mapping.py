@@ -80,9 +80,9 @@ def _mapped(replacer, outputs, known):
 
 
 def _mapped_node(replacer, node, inputs):
-    """Return the node with other inputs. The graph inside its Op is mapped, too.
+    """Return a copy of a node with the given inputs. If the Op contains a graph, also replace variables in this graph.
 
-    Return the same node if nothing changes.
+    Return `node` itself if nothing changes.
     """
     op = node.op
     if isinstance(op, (OpFromGraph, Scan)):

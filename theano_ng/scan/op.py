@@ -56,8 +56,8 @@ class StepGraph(InnerGraph):
             mode = get_mode(self.arguments["mode"]) if asked is None else asked
             profile = self.arguments["profile"] or config.profile
             text = None if profile else graph_cache.identity(mode, self, std_fgraph.features)
-            # `text` identifies the loop's own mode. If another mode is used, the key includes this mode, because its
-            # linker may differ even if its rewriting is the same.
+            # `text` identifies the loop's own mode. If a different mode is used, the key also contains that mode,
+            # because two modes with the same rewriting may have different linkers.
             which = None if mode is self.arguments["mode"] else mode
             made = None if text is None else _makers.get((which, text))
             if made is None:
@@ -349,5 +349,5 @@ class Scan(Derivatives, Groups, Op):
 
 
 ops_with_inner_function[Scan] = "fn"
-# The rules for loops are loaded only by programs that have loops.
+# Register a loader, so that the rules for loops are imported only if a program has loops.
 register_loader("theano_ng.scan.opt")

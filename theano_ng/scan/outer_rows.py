@@ -111,8 +111,8 @@ def _is_sum(stop, n_steps, start):
 
 
 def written_index(v):
-    """Return the index (int or slice) of the first dimension if `inc_subtensor` computes a variable by adding an array
-    to zeros at this index, which must be constant. Otherwise return None.
+    """If `inc_subtensor` computes a variable by adding an array to zeros at a constant index, return this index of the
+    first dimension: an int, or a slice with a start only. Otherwise return None.
     """
     node = v.owner
     if node is None or not isinstance(node.op, IncSubtensor) or node.op.set_instead_of_inc:

@@ -23,7 +23,8 @@ __all__ = ["StepSums"]
 class StepSums:
     """A plan for sums over the steps of a loop.
 
-    Call `plan` for each sum, then call `choose`, then make the loop. After the loop, `total` returns each sum.
+    Call `plan` for each sum, then call `choose`, then make the loop. When the loop has been made, `total` returns the
+    variable of each sum.
 
     Parameters
     ----------
@@ -220,7 +221,7 @@ class StepSums:
         return value
 
     def _sum(self, v, rows):
-        """Return the sum of rows, of products of rows, or of sums of elements of rows."""
+        """Return the sum of `v` over the steps. `v` has rows, is a product of rows, or sums up elements of a row."""
 
         def all_rows(v):
             return self.rows(v, rows)

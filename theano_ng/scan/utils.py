@@ -101,7 +101,7 @@ def copy_test_value(source, target, part=lambda value: value):
     try:
         value = get_test_value(source)
     except AttributeError:
-        return  # raise nothing: code that needs the value raises an error
+        return  # do not raise: a node that needs the test value raises an error later
     target.tag.test_value = part(value)
 
 
@@ -158,7 +158,7 @@ def get_updates_and_outputs(ls):
         return condition, [], _updates(items[0])
     if len(items) == 2:
         first, second = items
-        # If one item holds outputs and the other item is an empty list, the empty list stands for updates.
+        # If the first item holds outputs and the second item is an empty list, the empty list stands for updates.
         if _are_outputs(first) and (_is_updates(second) or not isinstance(second, Variable) and len(second) == 0):
             return condition, _in_list(first), _updates(second)
         if _is_updates(first) and _are_outputs(second):

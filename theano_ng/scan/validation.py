@@ -128,7 +128,8 @@ def check_step(op, inputs=None):
     ValueError
         If a dtype or number of dimensions differs.
     TypeError
-        If a type of another kind differs, or if a broadcast pattern is impossible for the state.
+        If two types are of different classes, if the type of a value that is not a tensor changes, or if the broadcast
+        pattern of an output does not fit its state.
     """
     first_row, first_out = op.n_seqs, 0
     for i in range(op.n_states):

@@ -63,8 +63,8 @@ def reduce(
     Parameters
     ----------
     fn : callable
-        A function of a row of each sequence, its result for the previous row (`outputs_info` for the first row), and
-        `non_sequences`.
+        A function of three kinds of arguments: a row of each sequence, the result of `fn` for the previous row
+        (`outputs_info` for the first row), and `non_sequences`.
     sequences, outputs_info, non_sequences, go_backwards, mode, name
         See `scan`.
 

@@ -1,6 +1,7 @@
-"""Sparse matrices: variables, operations and gradients, which skip elements that are known to be zero.
+"""Sparse matrices: variables, operations and gradients. Computations skip elements that are known to be zero.
 
-To use them, ``import theano_ng.sparse``. Values are matrices of `scipy.sparse`, in the formats csr and csc.
+To use sparse matrices, ``import theano_ng.sparse``. Values are matrices of `scipy.sparse`, in the formats csr and csc.
+A few operations also support the format bsr.
 
 A gradient is either regular or structured. A regular gradient is the gradient of the dense operation. A structured
 gradient is computed for stored entries only, as if the matrix had no other elements. The description of each function
@@ -28,7 +29,7 @@ from theano_ng.sparse.type import SparseType, _is_sparse, imported_scipy, string
 from theano_ng.sparse.utils import hash_from_sparse
 from theano_ng.sparse.var import *
 
-# SciPy is a requirement of the package.
+# This classic flag is always True, because the package requires SciPy.
 enable_sparse = True
 
 _register_loader("theano_ng.sparse.opt")

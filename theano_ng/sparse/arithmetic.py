@@ -66,7 +66,7 @@ def coordinates(x):
 
 
 def with_data(x, data):
-    """Return a value whose entries have the positions of the entries of `x`, and the values in `data`."""
+    """Return a sparse matrix with entries at the positions of the entries of `x`. `data` contains their values."""
     entries = int(x.indptr[-1])
     return rebuilt(x.format, data, x.indices[:entries].copy(), x.indptr.copy(), x.shape)
 

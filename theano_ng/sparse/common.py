@@ -30,7 +30,7 @@ def compressed(x, op):
 
 
 def zero_gradient(x):
-    """Return zeros as the gradient of a variable that has an integer dtype, or that is only compared."""
+    """Return zeros as the gradient of a variable that has an integer dtype, or that is an operand of a comparison."""
     dtype = config.floatX if x.dtype in DISCRETE else x.dtype
     return sp_zeros_like(x, dtype) if isinstance(x.type, SparseType) else x.zeros_like(dtype=dtype)
 

@@ -47,7 +47,7 @@ class _ComparisonOpSS(Op):
         x, y = inputs
         same_shapes(self, x, y)
         with warnings.catch_warnings():
-            # If the comparison of two zeros is true, nearly all elements of the result are entries. SciPy then warns.
+            # SciPy warns if the comparison of two zeros is true: nearly all elements of the result are then entries.
             warnings.simplefilter("ignore", scipy.sparse.SparseEfficiencyWarning)
             result = self.comparison(matrix_of(x), matrix_of(y))
         outputs[0][0] = copy_if_shared(result.astype("uint8").asformat(x.format), x, y)

@@ -93,7 +93,7 @@ class CSMProperties(Op):
     def perform(self, node, inputs, out):
         (csm,) = inputs
         entries = int(csm.indptr[-1])
-        # Elements of data and indices after the last entry are not part of the matrix.
+        # Leave out elements of data and indices after the last entry, which are not part of the matrix.
         out[0][0] = csm.data[:entries]
         out[1][0] = as_int32("indices", csm.indices[:entries])
         out[2][0] = as_int32("indptr", csm.indptr)
@@ -111,7 +111,7 @@ class CSMProperties(Op):
     def infer_shape(self, node, shapes):
         rows, columns = shapes[0]
         major = rows if node.inputs[0].format == "csr" else columns
-        # The number of entries is known at run time only.
+        # The lengths of data and indices are the number of entries, which is known at run time only.
         return [None, None, (major + 1,), (as_tensor_variable(np.int64(2)),)]
 
 
@@ -203,10 +203,10 @@ class CSM(Op):
             )
         if (shape < 0).any():
             raise ValueError("a sparse matrix cannot have the shape %s" % (tuple(shape),))
-        # The parts are copied, so that later changes to the matrix do not affect them.
         parts = _Parts(self.format, data, indices, indptr, tuple(int(n) for n in shape))
         check_pattern(parts)
         entries = int(indptr[-1])
+        # Copy the inputs, so that later changes to the matrix do not affect them.
         outputs[0][0] = rebuilt(
             self.format, data[:entries].copy(), indices[:entries].copy(), indptr.copy(), parts.shape
         )
@@ -282,7 +282,8 @@ class CSMGrad(Op):
     def grad(self, inputs, gout):
         x_data, *x_pattern, g_data = inputs[:5]
         g_pattern = inputs[5:]
-        # The gradient for an entry of g is the sum of the gradients of all entries of x at its position.
+        # The gradient for an entry of g is the sum of the gradients of all entries of x at the same position: this is
+        # `CSMGrad` with x and g exchanged.
         gradient = CSMGrad()(g_data, *g_pattern, gout[0], *x_pattern)
         return [x_data.zeros_like(), *_disconnected(3), gradient, *_disconnected(3)]
 
@@ -352,7 +353,7 @@ class Cast(Op):
     def perform(self, node, inputs, outputs):
         (x,) = inputs
         with np.errstate(all="ignore"), warnings.catch_warnings():
-            # A cast from complex to real drops the imaginary part, as for tensors.
+            # A cast from complex to real drops the imaginary part without a warning, as for tensors.
             warnings.simplefilter("ignore", np.exceptions.ComplexWarning)
             outputs[0][0] = copy_if_shared(matrix_of(x).astype(self.out_type), x)
 

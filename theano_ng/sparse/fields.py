@@ -1,8 +1,9 @@
-"""Ops on the parts of sparse matrices, with C code. Rewriting inserts them in place of Ops on the matrices.
+"""Ops on the parts of sparse matrices, with C code. Rewriting replaces Ops on whole sparse matrices by these Ops.
 
 The inputs of these Ops include the vectors `data`, `indices` and `indptr` of a sparse matrix; see `csm_properties`.
-Some Ops have an optional last input: the length of the dimension that is not compressed, which does not follow from
-these vectors. If this length is given, the Op compares it with the length of the dense operand.
+Some Ops have an optional last input: the length of the dimension that is not compressed (the number of columns for csr,
+of rows for csc). It does not follow from the vectors. If this length is given, the Op compares it with the length of
+the dense operand.
 """
 
 import numpy as np
@@ -47,9 +48,10 @@ _SOURCE = "theano_ng.tensor.native.sparse:"
 
 
 class _OnParts(NativeOp, Op):
-    """A base class of Ops on parts. For each input, `shapes` has a letter for the rank and the kind of dtype.
+    """A base class of Ops on the parts of sparse matrices.
 
-    The letters are 'v' for a vector, 'i' for a vector of integers, 'm' for a matrix, and 'n' for an integer.
+    In the string `shapes`, each input has a letter for its rank and its kind of dtype: 'v' for a vector, 'i' for a
+    vector of integers, 'm' for a matrix, and 'n' for an integer.
     """
 
     shapes = ""
@@ -298,7 +300,7 @@ class MulSDCSC(MulSDCSR):
 
 
 class MulSVCSR(_Elementwise):
-    """An Op that computes the data of a csr matrix whose rows are multiplied elementwise by a vector."""
+    """An Op that multiplies each row of a csr matrix elementwise by a vector. The output is the data of the result."""
 
     shapes = "viivn"
 
@@ -307,7 +309,7 @@ class MulSVCSR(_Elementwise):
 
 
 class StructuredAddSVCSR(_Elementwise):
-    """An Op that computes the data of a csr matrix after a vector is added to the entries of each row."""
+    """An Op that adds a vector to the entries of each row of a csr matrix. The output is the data of the result."""
 
     shapes = "viivn"
     combine = staticmethod(np.add)

@@ -22,8 +22,8 @@ class ConstructSparseFromList(Op):
 
     Inputs
     ------
-    x : matrix
-        A matrix with the shape of the result. Its elements are not used.
+    x : matrix, or vector of integers
+        A matrix with the shape of the result, or this shape itself. The elements of a matrix are not used.
     values : matrix
         The rows. Rows with the same position are added up.
     ilist : vector of integers
@@ -102,7 +102,7 @@ construct_sparse_from_list = ConstructSparseFromList()
 
 
 def sparse_from_rows(x, rows, positions):
-    """Return a sparse matrix with the shape of `x` that has the given rows, and zeros elsewhere.
+    """Return a sparse matrix with the shape of `x`, the given rows at the given positions, and zeros elsewhere.
 
     If `rows` is the gradient with respect to ``x[positions]``, the result is the gradient with respect to `x`.
 

@@ -304,7 +304,8 @@ get_item_2d = GetItem2d()
 class GetItem2dGrad(Op):
     """The gradient Op of `GetItem2d`. The result is a sparse matrix of the shape of `x`.
 
-    The block that the two slices select is `gz`. All other elements are zero. The slices are given by their six fields.
+    The inputs are `x`, the gradient `gz` with respect to the block, and the six fields of the two slices that select
+    the block. In the result, the block is `gz`, and all other elements are zero.
     """
 
     __props__ = ()

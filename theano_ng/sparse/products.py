@@ -165,8 +165,9 @@ def dot(x, y):
 
     Notes
     -----
-    If the product is multiplied by a scalar, and a matrix is added to it, rewriting combines the three operations into
-    one `Usmm`. Gradients with respect to sparse operands are dense. The gradients of `structured_dot` are sparse.
+    If the product is multiplied by a scalar, and a matrix is added to the result, rewriting combines the three
+    operations into one `Usmm`. The gradient of `dot` with respect to a sparse operand is dense. The gradient of
+    `structured_dot` with respect to a sparse operand is sparse.
     """
     x, y = _operand(x), _operand(y)
     if not (_is_sparse(x) or _is_sparse(y)):
@@ -234,7 +235,7 @@ _structured_dot = StructuredDot()
 
 
 def structured_dot(x, y):
-    """Return the product of two matrices, at least one of them sparse. Only entries of sparse operands have gradients.
+    """Return the product of two matrices, at least one of them sparse. The gradient is structured.
 
     Parameters
     ----------
@@ -440,7 +441,7 @@ class TrueDot(Op):
         _check_inner_lengths(self, x, y)
         result = _product(x, y, x.dtype)
         if isinstance(result, np.ndarray):
-            # A vector becomes a matrix of one row.
+            # The product with a dense operand is an array. A vector becomes a sparse matrix of one row.
             result = CLASSES[x.format](result)
         out_[0][0] = copy_if_shared(result.asformat(x.format), x, y)
 
@@ -560,8 +561,9 @@ sampling_dot = SamplingDot()
 class Usmm(Op):
     """An Op that computes ``alpha * dot(x, y) + z``, where x or y is sparse. It is the sparse analog of gemm.
 
-    The result is dense, and the Op has no gradient. Only rewriting inserts it, in place of `dot`. `alpha` is a scalar
-    (all its dimensions are broadcastable), and z is a matrix with the shape of the product.
+    The result is dense, and the Op has no gradient. Only rewriting inserts the Op, in place of `dot`, the product with
+    a scalar, and a sum. `alpha` is a scalar (all its dimensions are broadcastable), and z is a matrix with the shape of
+    ``dot(x, y)``.
     """
 
     __props__ = ()

@@ -1,4 +1,7 @@
-"""Sums of sparse matrices, and the scaling of rows and columns. The gradient of the factors is such a sum."""
+"""Sums of sparse matrices, and the scaling of rows and columns.
+
+The gradient with respect to the scale factors is such a sum.
+"""
 
 import numpy as np
 

@@ -248,7 +248,7 @@ class EnsureSortedIndices(Op):
         x = matrix_of(inputs[0])
         if not self.inplace:
             x = x.copy()
-        # SciPy caches whether indices are sorted. The cached value may be out of date.
+        # SciPy caches whether indices are sorted. Reset this flag, because it may be out of date.
         x.has_sorted_indices = False
         x.sort_indices()
         outputs[0][0] = inputs[0] if self.inplace else x
@@ -264,7 +264,7 @@ ensure_sorted_indices = EnsureSortedIndices(inplace=False)
 
 
 class Remove0(Op):
-    """An Op that removes the entries of a matrix that are zero. The gradient is regular.
+    """An Op that removes entries with the value zero from a sparse matrix. The gradient is regular.
 
     Parameters
     ----------
@@ -305,8 +305,8 @@ remove0 = Remove0()
 def clean(x):
     """Return the matrix without entries that are zero, and with sorted indices. The gradient is regular.
 
-    In general, indices need not be sorted. Use this function if they have to be, for instance because the matrix is
-    passed to another library.
+    In this package, indices need not be sorted. Use this function if sorted indices are required, for instance by
+    another library to which the matrix is passed.
 
     Parameters
     ----------

@@ -25,9 +25,9 @@ def structured_monoid(tensor_op):
     Returns
     -------
     callable
-        The decorator. The resulting function applies `tensor_op` to the entries of a sparse matrix. The
-        further arguments of this function are the scalars of `tensor_op`. Only the name and the docstring of the
-        decorated function are used.
+        The decorator. It returns a function that applies `tensor_op` to the entries of its first argument, a sparse
+        matrix. Further arguments are the scalars of `tensor_op`. Only the name and the docstring of the decorated
+        function are used.
 
     Examples
     --------

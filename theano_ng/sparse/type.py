@@ -41,9 +41,9 @@ class SparseType(Type):
     Notes
     -----
     Types are equal if format and dtype are equal. Matrices have two dimensions, and are not broadcast. Indices need not
-    be sorted. Several entries may have the same position. The element is then their sum. Entries may be zero; see
-    `ensure_sorted_indices`, `remove0` and `clean`. SciPy's sparse arrays are also accepted, and are converted to
-    matrices that share their memory.
+    be sorted. Several entries may have the same position. The element is then their sum. Entries may be zero.
+    `ensure_sorted_indices` sorts indices, `remove0` removes zeros, and `clean` does both. SciPy's sparse arrays are
+    also accepted, and are converted to matrices that share memory with the arrays.
 
     In C code, a value is a ``PyObject *``. Ops with C code read its parts; see `csm_properties`.
 
@@ -116,12 +116,13 @@ class SparseType(Type):
         Returns
         -------
         scipy.sparse.spmatrix
-            `value` itself if it is a matrix of this type, otherwise a new matrix.
+            `value` itself if it is a matrix of this type, otherwise a new matrix. If `value` is a sparse array with
+            this format and dtype, the new matrix shares memory with `value`.
 
         Raises
         ------
         TypeError
-            If `value` is a variable or no matrix, or if `strict` is True and `value` is not of this type.
+            If `value` is a variable or is not a matrix, or if `strict` is True and `value` is not of this type.
         NotImplementedError
             If `value` has another dtype, and `allow_downcast` is not true.
         ValueError
@@ -180,7 +181,7 @@ class SparseType(Type):
         )
 
     def values_eq(self, a, b):
-        """Return True if two values have the same format, shape and dtype, and equal elements, in any order."""
+        """Return True if two values have the same format, shape, dtype and elements. Entries may differ in order."""
         return same_values(a, b)
 
     def values_eq_approx(self, a, b, eps=1e-6):

@@ -26,9 +26,9 @@ def _is_sparse(x):
 
 
 def matrix_of(value):
-    """Return a sparse matrix that shares memory with a sparse matrix or array.
+    """Return a sparse matrix or array as a sparse matrix that shares its memory.
 
-    A sparse array whose format is neither csr, csc nor bsr is converted to a new csr matrix.
+    The exception is a sparse array whose format is neither csr, csc nor bsr: it is converted to a new csr matrix.
 
     Parameters
     ----------
@@ -37,8 +37,8 @@ def matrix_of(value):
     Returns
     -------
     scipy.sparse.spmatrix
-        `value` itself if it is a matrix. For the result, the operator ``*`` is the matrix product, as for matrices in
-        general, but not for sparse arrays.
+        `value` itself if it is a matrix. The operator ``*`` of the result is the matrix product. (For sparse arrays,
+        ``*`` is the elementwise product.)
     """
     if isinstance(value, scipy.sparse.spmatrix):
         return value
@@ -64,9 +64,9 @@ def check_pattern(value):
     Raises
     ------
     ValueError
-        If indices and indptr are not vectors of integers, if the length of indptr does not match the number of rows
-        (csr), columns (csc) or rows of blocks (bsr), if indptr does not start with 0, decreases, or exceeds the number
-        of entries, or if an index is negative or too large.
+        If indices or indptr is not a vector of integers. If the length of indptr does not match the number of rows
+        (csr), columns (csc) or rows of blocks (bsr). If indptr does not start with 0, if it decreases, or if its last
+        element exceeds the length of indices or data. If an index is negative or too large.
     """
     indices, indptr, shape = value.indices, value.indptr, value.shape
     major, minor = shape[::-1] if value.format == "csc" else shape

@@ -58,7 +58,7 @@ continuous_dtypes = sorted([*complex_dtypes, *float_dtypes])
 class _sparse_py_operators:
     """A mixin with the attributes, methods and operators of sparse variables.
 
-    The module `theano_ng.sparse.methods` adds the methods that apply Ops to this class.
+    The module `theano_ng.sparse.methods` adds further methods to this class: the methods that apply Ops.
     """
 
     @property
@@ -118,7 +118,7 @@ class SparseConstant(Constant, _sparse_py_operators):
     """A constant whose type is a `SparseType`."""
 
     def signature(self):
-        """Return the key that equal constants share."""
+        """Return the `SparseConstantSignature`, which is equal for constants of equal type and value."""
         return SparseConstantSignature((self.type, self.data))
 
     def __str__(self):

@@ -51,12 +51,12 @@ Tensor = TensorType
 # `numpy_protocols` looks up the counterparts of NumPy's functions in this namespace.
 _numpy_protocols.namespace = _sys.modules[__name__]
 
-# These modules contain the rewriting rules for the Ops of this package.
+# These modules contain the rewriting rules for the Ops of this package. They are imported when rules are first queried.
 for _module in ("", ".uncanonicalize", ".blas"):
     _register_loader("theano_ng.tensor.opt" + _module)
 del _module
 
-# `logarithms` uses softplus, which `nnet` defines.
+# `logarithms` calls softplus by this port. The port imports the function from `nnet` at the first call.
 _ports.softplus.fill("theano_ng.tensor.nnet.sigmoids:softplus")
 
 _moved.keep_names(__name__)

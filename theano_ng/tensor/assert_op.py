@@ -25,8 +25,8 @@ class Assert(NativeOp, ConditionalOp):
 
     Notes
     -----
-    The conditions are 0-d tensors. The conditions are checked only if the rewriting rules
-    keep the node and its result is used.
+    The conditions are 0-d tensors. They are checked only if the result of the node is used, and no rewriting rule
+    removes the node.
 
     Examples
     --------
@@ -71,7 +71,7 @@ class Assert(NativeOp, ConditionalOp):
 class AssertIndex(Assert):
     """An `Assert` that raises IndexError.
 
-    If a rewrite removes an indexing operation, it uses this Op to check that the index is within the bounds.
+    A rewriting rule that removes an indexing operation inserts this Op to check that the index is within the bounds.
     """
 
     error = IndexError
@@ -80,7 +80,7 @@ class AssertIndex(Assert):
 class AssertShape(Assert):
     """An `Assert` that raises ValueError.
 
-    If a rewrite removes an Op that rejects wrong shapes, it uses this Op to check the shapes.
+    A rewriting rule that removes an Op that rejects wrong shapes inserts an `AssertShape` to check the shapes.
     """
 
     error = ValueError

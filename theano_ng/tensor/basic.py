@@ -82,8 +82,8 @@ from theano_ng.tensor.extra_ops import (  # noqa: E402, in the order of the name
 from theano_ng.tensor.sort import argsort, sort  # noqa: E402, in the order of the names
 
 
-# The documentation lists these functions in this module, and third-party Ops import these names from it. The modules
-# that define them are imported when a name is first used.
+# Third-party Ops import the following names from this module, and the documentation lists some of the functions here.
+# The modules that define the names are imported when a name is first used.
 __getattr__, __dir__, _ = _lazy_names(
     __name__,
     {

@@ -46,8 +46,8 @@ def register(type_class, family=_FAMILY):
 register(TensorType)
 ops.expandable_types += (TensorType,)
 
-# NumPy scalars are immutable, so the native code of these Ops returns its input, even for a copy. Generated C code
-# copies a scalar by assignment.
+# NumPy scalars are immutable, so the native code of the following Ops returns its input, even for `DeepCopyOp`.
+# Generated C code copies a scalar by assignment.
 ops.value_types += (Scalar,)
 for _op_class in (ops.ViewOp, ops.OutputGuard, ops.DeepCopyOp):
     register_native_code(_op_class, Scalar, _fixed("view"))

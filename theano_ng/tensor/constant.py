@@ -161,8 +161,8 @@ def as_tensor_variable(x: TensorLike, name: str | None = None, ndim: int | None 
         raise AsTensorError("Cannot convert %s to TensorType" % _short(x), type(x)) from err
 
 
-# Kind of a conversion (see `register_conversion`) -> function. The functions are registered from outside, because they
-# need Ops from modules that import this module.
+# Kind of a conversion (see `register_conversion`) -> function. Other modules register the functions, because the
+# functions need Ops from modules that import this module.
 _conversions: dict[str, Callable[..., Any]] = {}
 
 
@@ -301,8 +301,8 @@ def constant(
     type_ = TensorType(dtype=data.dtype.name, broadcastable=[length == 1 for length in data.shape])
     result = TensorConstant(type_, data, name=name)
     if cacheable:
-        # A FunctionGraph writes into its constants, but other graphs share this constant. So a FunctionGraph rejects
-        # constants with this mark, and the graph has to be cloned first.
+        # A FunctionGraph sets attributes of its constants, but several graphs share a cached constant. So a
+        # FunctionGraph rejects constants with this mark: a graph that contains such a constant has to be cloned first.
         result.cached = True
         constant_cache[key] = result
     return result
@@ -403,7 +403,7 @@ _rule_of_class: dict[type, Any] = {}
 
 
 def register_scalar_constant(*op_classes):
-    """Register a rule that finds the values of constants through nodes of some Ops, for `get_scalar_constant_value`.
+    """Return a decorator that registers a rule of `get_scalar_constant_value` for nodes of the given Op classes.
 
     The decorated function is called with ``(v, elemwise, only_process_constants, max_recur)``. It returns an ndarray
     (the value), a Variable with the same value as `v`, or None.

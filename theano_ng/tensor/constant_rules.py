@@ -1,6 +1,6 @@
-"""Rules that find the values of constants through nodes.
+"""Rules that find the constant value of the output of a node.
 
-Each rule returns the variable from which a node takes its output, or the value of the output.
+Each rule returns the value, or another variable with the same value. It returns None if it finds neither.
 :func:`get_scalar_constant_value` applies the rules. :func:`vector_length` finds the lengths of vectors in the same way.
 """
 
@@ -105,7 +105,7 @@ def _elemwise(v, elemwise, only_process_constants, max_recur):
 
 
 def may_be_constant(v, operands=False):
-    """Return False if the Op that computes `v` shows that the value of `v` is not known.
+    """Return False if the Op that computes `v` shows that `get_scalar_constant_value` cannot find the value of `v`.
 
     Parameters
     ----------

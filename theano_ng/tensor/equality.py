@@ -1,7 +1,7 @@
 """Functions that recognize equal variables, and sums of variables, by a bounded search of the graph.
 
-Use the results only for values. A derivative is taken with respect to one particular variable, not with respect to
-other variables that are equal to it.
+Callers may use the results only to compute values, not derivatives: a derivative is taken with respect to one
+particular variable, not with respect to other variables that have the same value.
 """
 
 from theano_ng.gof.graph import Constant
@@ -140,7 +140,8 @@ def _sum_axes(total, order, q):
     kept = [i for i in range(summed.ndim) if i not in axes]
     if summed.ndim != q.ndim or order.count("x") != len(axes):
         return None
-    # If a single axis is summed, the other lengths of `summed` equal the lengths of `q`, so the shapes are equal.
+    # If only one axis is summed, the lengths along all other axes are known to be equal. `equal_expressions` may then
+    # assume that `summed` and `q` have the same shape.
     free = iter(axes)
     back = [next(free) if o == "x" else kept[o] for o in order]
     if sorted(back) != list(range(q.ndim)):

@@ -184,7 +184,7 @@ class RepeatOp(NativeOp, Op):
 
     def perform(self, node, inputs, output_storage):
         x, repeats = inputs
-        if np.any(repeats < 0):  # NumPy would interpret a single negative number as a length.
+        if np.any(repeats < 0):  # NumPy's error for a single negative number does not name `repeats`.
             raise ValueError("repeats may not contain negative values.")
         output_storage[0][0] = np.repeat(x, repeats.astype("int64"), axis=self.axis)
 

@@ -94,7 +94,7 @@ class RFFTOp(_RealTransform):
     Parameters
     ----------
     a : tensor_like
-        The shape is (m, ..., n), the dtype float16, float32 or float64.
+        m real arrays of shape (..., n), as one array of shape (m, ..., n). The dtype is float16, float32 or float64.
     s : integer vector, optional
         The lengths of the transform: `a` is cut or padded with zeros at the end of each axis.
         The default is ``a.shape[1:]``.
@@ -148,8 +148,8 @@ class RFFTOp(_RealTransform):
 
     def grad(self, inputs, output_grads):
         a, s = _signed_lengths(inputs)
-        # irfft counts most elements of the transform twice: for the element itself and for its complex conjugate. So
-        # halve them first. The first element and, for an even length, the last element have no conjugate.
+        # irfft counts the elements of the transform twice: for the element itself and for its complex conjugate. Only
+        # the first element and, for an even length, the last element count once. So halve the other elements first.
         half = _scale_inner(output_grads[0], s[-1], 0.5)
         return [_fitted(irfft_op(half, s), a, s, _fits(self, a, s)), disconnected_type()]
 
@@ -162,7 +162,8 @@ class IRFFTOp(_RealTransform):
     Parameters
     ----------
     a : tensor_like
-        The shape is (m, ..., n//2+1, 2), the dtype float16, float32 or float64.
+        The transforms of m real arrays of shape (..., n), as one array of shape (m, ..., n//2+1, 2). The dtype is
+        float16, float32 or float64.
     s : integer vector, optional
         The lengths of the result: `a` is cut or padded with zeros at the end of each axis. The default is
         ``a.shape[1:-1]`` with its last length replaced by ``(a.shape[-2] - 1) * 2``.
@@ -218,8 +219,8 @@ class IRFFTOp(_RealTransform):
 
     def grad(self, inputs, output_grads):
         a, s = _signed_lengths(inputs)
-        # Each element of the transform also represents its complex conjugate, except the first element and, for an even
-        # length, the last element.
+        # Double the elements of the transform that also represent their complex conjugates. These are all elements
+        # except the first element and, for an even length, the last element.
         back = _scale_inner(rfft_op(output_grads[0], s), s[-1], 2)
         return [_fitted(back, a, s, _fits(self, a, s)), disconnected_type()]
 

@@ -50,7 +50,7 @@ class Fourier(Op):
         a, n, axis = inputs
         if n < 1:
             raise ValueError("Fourier: n must be positive, not %d" % n)
-        # Convert first: NumPy computes the transform of single precision data in single precision.
+        # The output is complex128. Convert the input first: NumPy transforms single precision in single precision.
         wide = np.asarray(a, "complex128" if a.dtype.kind == "c" else "float64")
         output_storage[0][0] = np.ascontiguousarray(np.fft.fft(wide, n=int(n), axis=int(axis)))
 

@@ -1,7 +1,7 @@
 """Ops that read arrays from files, and that send arrays between processes by MPI.
 
-The MPI Ops use the package mpi4py (``pip install 'theano_ng[mpi]'``). It is imported when the first message is sent or
-received. None of these Ops is differentiable, and constant folding does not evaluate them.
+The MPI Ops use the package mpi4py (``pip install 'theano_ng[mpi]'``), which is imported when the first message is sent
+or received. The Ops of this module are not differentiable, and constant folding does not evaluate their nodes.
 """
 
 from __future__ import annotations
@@ -194,7 +194,8 @@ class MPIRecv(Op):
 
     Notes
     -----
-    A function merges nodes with equal Ops and equal inputs. Two messages must therefore have different tags.
+    Compilation merges nodes with equal Ops and equal inputs. Two messages from one sender with the same shape and dtype
+    therefore need different tags.
     """
 
     __props__ = ("source", "tag", "shape", "dtype")
@@ -282,8 +283,8 @@ class MPISend(Op):
 
     Notes
     -----
-    A function merges nodes with equal Ops and equal inputs. Two messages with the same variable therefore need
-    different tags.
+    Compilation merges nodes with equal Ops and equal inputs. Two messages that send the same variable to one receiver
+    therefore need different tags.
     """
 
     view_map = {1: [0]}

@@ -172,14 +172,14 @@ def _fitted(made, v):
 
 
 def _bottom_up(v, parts_of, made_of):
-    """Compute a value for the variable `v` from the values of its parts, which are first computed in the same way.
+    """Compute a value for the variable `v` from the values of its parts. The values of the parts are computed first.
 
-    Return None if a part has no value, or if more than `MAX_NODES` variables would be examined.
+    Return None if a variable has no value, or if more than `MAX_NODES` variables would be examined.
 
     Parameters
     ----------
     parts_of : callable
-        ``parts_of(variable)`` returns a sequence of variables, or None.
+        ``parts_of(variable)`` returns the sequence of the parts of a variable, or None if the variable has no value.
     made_of : callable
         ``made_of(variable, values)`` returns the value, given the values of the parts, or None if there is no value.
     """
@@ -216,9 +216,10 @@ def terms_of(v):
 
 
 def _positive_terms(v):
-    """Return the terms of a sum. Return None if one term is a number and another term cannot overflow.
+    """Return the terms of a sum.
 
-    Only a product of exponentials can overflow.
+    Return None if one term is a number and another term is not a product of exponentials: only products of exponentials
+    can overflow.
     """
     terms = terms_of(v)
     if any(number_of(t) is not None for t in terms):
@@ -285,7 +286,7 @@ def axes_of(op, x):
 
 
 def is_shifted(x, axis):
-    """Return True if `x` is ``y - max(y, axis, keepdims=True)``, so that its exponential cannot overflow."""
+    """Return True if `x` is ``y - max(y, axis, keepdims=True)``. The exponential of such an `x` cannot overflow."""
     if x.owner is None or x.owner.op != T.sub:
         return False
     y, largest = x.owner.inputs
@@ -356,7 +357,7 @@ class Reading:
         return list(found)
 
     def _order(self):
-        """Return the variables whose logarithms are part of the reading. Operands come first."""
+        """Return the variables whose logarithms are part of the reading, each one after its operands."""
         known = {}
         for u in postorder([self.variable], known, self._operands):
             known[u] = None
@@ -365,9 +366,9 @@ class Reading:
     def gradients(self, g):
         """Return the gradients of `leaves`, given the gradient `g` of the logarithm.
 
-        Each intermediate logarithm is differentiated once, with the sum of the gradients that reach it. Nested sums
-        share factors. If each term were differentiated separately, the number of terms would grow much faster than the
-        depth.
+        Each intermediate logarithm is differentiated once, with the sum of the gradients that reach it. The terms of
+        nested sums share factors. If each term were differentiated separately, the gradient of a shared factor would be
+        computed many times, and the size of the graph would grow much faster than the depth of the sums.
         """
         of_logs, of_leaves = {self.variable: [g]}, {}
         for u in reversed(self._order()):
@@ -388,9 +389,9 @@ class Reading:
         return _linear_parts(u.owner) or ()
 
     def _propagate(self, u, g, of_logs, of_leaves):
-        """Propagate the gradient `g` of the logarithm of `u` one step back.
+        """Propagate the gradient `g` of the logarithm of `u` to the logarithms of its operands, or to the leaves.
 
-        The resulting gradients are appended to the gradients of logarithms (`of_logs`) or of leaves (`of_leaves`).
+        The resulting gradients are appended to the lists in `of_logs` (operands) and `of_leaves` (leaves).
         """
         atom = self._atoms.found.get(u)
         if u in self._unknown:
@@ -403,14 +404,17 @@ class Reading:
             if exponent in self.leaves:
                 _collect(of_leaves, [exponent], [summed_like(g * self._logarithm(base), exponent)])
         else:
-            # `_linear` is a linear function, so its derivative does not depend on the logarithms. Differentiate it at
-            # the parts instead of their logarithms, because both have the same shapes.
+            # `_linear` is a linear function, so its derivative does not depend on the logarithms. Apply `_linear` to
+            # the parts instead of their logarithms: the parts have the same shapes, and are in the graph already.
             parts = _linear_parts(u.owner)
             wrt = [p for p in dict.fromkeys(parts) if number_of(p) is None]
             _collect(of_logs, wrt, _pullback(_fitted(_linear(u.owner, parts), u), wrt, g))
 
     def _logarithm(self, v):
-        """Return the logarithm of a variable between `variable` and the leaves as a sum of its factors' logarithms."""
+        """Return the logarithm of `v`, expressed by the logarithms of its factors.
+
+        `v` is a variable between `variable` and the leaves.
+        """
 
         def made_of(u, logs):
             if logs:
@@ -456,7 +460,7 @@ def reading(v, whole=False, atoms=None):
     whole : bool
         If True, the result is also None if any factor is unknown. Then fewer variables have to be examined.
     atoms : _Atoms, optional
-        The atoms of the reading that contains this reading, if there is one.
+        If this reading is part of another reading: the atoms of that reading.
     """
     atoms = _Atoms() if atoms is None else atoms
     atom = atoms.of(v)
@@ -503,7 +507,7 @@ parts : sequence of Variable
 
 
 def _may_be_known(v):
-    """Return True if the Op that computes a variable may have a known logarithm."""
+    """Return True if the logarithm of a variable may have a special form, according to the Op that computes it."""
     if v.owner is None:
         return number_of(v) is not None
     op = v.owner.op
@@ -511,10 +515,10 @@ def _may_be_known(v):
 
 
 class _Atoms:
-    """The atoms (see `Atom`) of the variables of one reading, which are found when they are needed.
+    """The atoms (see `Atom`) of the variables of one reading. Each atom is found when it is first needed.
 
-    The atom of a sum contains readings of the terms, which contain atoms again. Each variable is examined only once,
-    and at most `MAX_VARIABLES` variables are examined in total.
+    The atom of a sum is found by readings of its terms, and these readings need atoms in turn. Each variable is
+    examined only once, and at most `MAX_VARIABLES` variables are examined in total.
     """
 
     def __init__(self):
@@ -581,9 +585,9 @@ def _factors_atom(v, found):
 
 
 def _complement(v, found):
-    """Return ``1 - v`` for a logistic `v`, expressed by a variable that the graph already contains.
+    """Return ``1 - v`` for a logistic `v`: the variable u if `v` is computed as ``1 - u``, otherwise a new variable.
 
-    Return None if there is no such variable.
+    Return None if `v` is not a single logistic function, or if it is computed by another arithmetic Op.
     """
     op = v.owner.op
     if found.constant == 1 and len(found.factors) == 1 and found.factors[0].power == 1:
@@ -598,7 +602,10 @@ _ARITHMETIC = {T.add: None, T.sub: None, T.mul: None, T.true_div: None, T.inv: N
 
 
 def _sum_atom(v, atoms):
-    """Return the atom of ``v = sum(w)``, or None. Its derivative is ``d log(v) = sum(w / v * d log(w))``."""
+    """Return the atom of ``v = sum(w)``. Return None if `w` has no complete `Reading`.
+
+    The derivative of the logarithm is ``d log(v) = sum(w / v * d log(w))``.
+    """
     (w,) = v.owner.inputs
     inner = reading(w, True, atoms)
     if inner is None:
@@ -613,9 +620,9 @@ def _sum_atom(v, atoms):
 
 
 def _share_atom(v, atoms):
-    """Return the atom of ``v = w / sum(w, axes)``. A product with the reciprocal of the sum is accepted, too.
+    """Return the atom of ``v = w / sum(w, axes)``, or of the product of w and the reciprocal of this sum.
 
-    Return None for other variables.
+    Return None for all other variables.
     """
     w, r = v.owner.inputs if len(v.owner.inputs) == 2 else (None, None)
     if v.owner.op == T.mul and r is not None:

@@ -104,8 +104,8 @@ class _Methods:
     def _compared(name: Any, symbol: str) -> Callable[[Any, TensorLike], TensorVariable]:
         def method(self: Any, other: TensorLike) -> TensorVariable:
             result = getattr(basic, name)(self, other)
-            # Python evaluates `a < b < c` as `(a < b) and (b < c)`. Because of this mark, __bool__ raises an error that
-            # explains the mistake.
+            # Python evaluates `a < b < c` as `(a < b) and (b < c)`, which calls __bool__ of `a < b`. Mark the result of
+            # a comparison, so that __bool__ raises an error that explains the mistake.
             result._is_nonzero = False
             return result
 
@@ -151,7 +151,7 @@ class _Methods:
 
     # -- indexing ------------------------------------------------------------
     def __getitem__(self, args: Any) -> TensorVariable:
-        """Return the indexed part, by NumPy's rules for basic, integer and boolean indexing.
+        """Return the part of self that `args` selects, by NumPy's rules for basic, integer and boolean indexing.
 
         Returns
         -------
@@ -172,8 +172,8 @@ class _Methods:
         return basic.take(self, indices, axis, mode)
 
     def __iter__(self) -> Iterator[TensorVariable]:
-        # Iteration needs a length that is known while the graph is built. It is known for shape vectors, stacks and
-        # constants, for example.
+        # Iteration needs the length while the graph is built. At this time, the lengths of shape vectors, stacks and
+        # constants are known, for example.
         try:
             length = basic.get_vector_length(self)
         except (TypeError, ValueError) as err:
@@ -400,7 +400,7 @@ class _Methods:
         return basic.choose(self, choices, out=out, mode=mode)
 
     def compress(self, a: TensorLike, axis: int | None = None) -> TensorVariable:
-        """Select the slices of self for which the vector `a` is nonzero."""
+        """Return the slices of self along `axis` at the positions where the vector `a` is nonzero."""
         return basic.compress(a, self, axis=axis)
 
     # -- elementwise ---------------------------------------------------------

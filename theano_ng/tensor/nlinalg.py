@@ -77,7 +77,7 @@ class TensorInv(Op):
         store(outputs[0], np.linalg.tensorinv(inputs[0], self.ind), node.outputs[0].dtype)
 
     def L_op(self, inputs, outputs, g_outputs):
-        """Return the gradient of the inverse of the matrix to which the input is reshaped."""
+        """Return the gradient: reshape to square matrices, and use the gradient of the matrix inverse."""
         (a,) = inputs
         inverse, g = _as_square(outputs[0], a.ndim - self.ind), _as_square(g_outputs[0], a.ndim - self.ind)
         ga = -matrix_dot(adjoint(inverse), g, adjoint(inverse))
@@ -291,8 +291,8 @@ class Det(NativeOp, Op):
     Raises
     ------
     numpy.linalg.LinAlgError
-        At run time, if the matrix is not square. Also if the gradient for a singular matrix is computed, because the
-        gradient needs the inverse of the matrix.
+        At run time, if the matrix is not square. The gradient also raises the error if the matrix is singular, because
+        the gradient needs the inverse of the matrix.
     """
 
     __props__ = ()
@@ -424,7 +424,7 @@ def matrix_power(M: TensorLike, n: int) -> TensorVariable:
     Returns
     -------
     TensorVariable
-        The result has the dtype of `M`, but float64 if a matrix of integers is inverted.
+        A matrix with the dtype of `M`. If a matrix of integers is inverted, the dtype is float64.
 
     Raises
     ------

@@ -1,8 +1,9 @@
 """Support for NumPy's functions on tensor variables: ``np.exp(x)`` and ``np.dot(a, x)`` build graphs.
 
 NumPy calls the method `__array_ufunc__` of its arguments for ufuncs and for operators of arrays, and
-`__array_function__` for its other functions. These methods call the corresponding function of `theano_ng.tensor`. For a
-function without a counterpart, they raise TypeError. Otherwise, NumPy would treat the variable as an array of objects.
+`__array_function__` for its other functions. These methods call the corresponding function of `theano_ng.tensor`. If
+there is no such function, they raise TypeError. Without these methods, NumPy would treat a variable as an array of
+objects.
 """
 
 import inspect
@@ -13,7 +14,7 @@ from theano_ng.gof.graph import Variable
 from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.var import _tensor_py_operators
 
-# The package `theano_ng.tensor` sets this variable to itself when it is imported.
+# When the package `theano_ng.tensor` is imported, it stores its module object in this variable.
 namespace = None
 
 # This dict maps the name of a ufunc to the name of our function, the function of `theano_ng.tensor` that replaces it.
@@ -139,9 +140,9 @@ def _ours(name):
 
 
 def _find_ufuncs():
-    """Fill the dict `_ufuncs`, from names of ufuncs to our functions.
+    """Fill `_ufuncs`, the dict that maps names of ufuncs to our functions.
 
-    If an Elemwise has a corresponding ufunc, the attribute `nfunc_spec` of the Elemwise contains the ufunc's name.
+    These are the functions in `_UFUNCS`, and each Elemwise whose attribute `nfunc_spec` contains the name of a ufunc.
     """
     for name in sorted(vars(namespace)):
         op = getattr(namespace, name)
@@ -169,8 +170,8 @@ def _array_ufunc(self, ufunc, method, *inputs, **kwargs):
         )
     first = isinstance(inputs[0], Variable)
     if name in ("equal", "not_equal") and not first and np.ndim(inputs[0]) == 0:
-        # For instance, a comparison of lists lets NumPy evaluate ``number == variable``. As for
-        # ``variable == number``, compare by identity: a number and a variable are never equal.
+        # NumPy evaluates ``number == variable`` if it compares lists, for instance. Compare by identity, as
+        # ``variable == number`` does: a number and a variable are never equal.
         return name == "not_equal"
     if name in _REFLECTED and not first:
         return _ufuncs[_REFLECTED[name]](*inputs[::-1])

@@ -65,7 +65,7 @@ KERNEL void gemm(ga_size batch, ga_size m, ga_size n, ga_size k, %(work)s alpha,
 
 
 def _product(alpha, a, b, beta, c):
-    """Compute c = alpha a b + beta c for stacks of matrices, (batch, m, k) and (batch, k, n)."""
+    """Compute c = alpha a b + beta c for stacks of matrices. `a` has shape (batch, m, k), and `b` (batch, k, n)."""
     batch, m, k = a.shape
     n = b.shape[2]
     if batch * m * n == 0:
@@ -102,14 +102,14 @@ def gemm(alpha, A, B, beta=0.0, C=None, trans_a=False, trans_b=False, overwrite_
     C : GpuArray, optional
         A matrix of shape (m, n). It is not read if beta is 0.
     trans_a, trans_b : bool
-        If True, A or B is given transposed.
+        If True, multiply by the transpose of A or B.
     overwrite_c : bool
         If True, store the result in C.
 
     Raises
     ------
     TypeError, ValueError
-        If dtypes, ranks or lengths do not fit.
+        If the dtypes, ranks or lengths of the arrays do not fit each other.
     """
     _checked("gemm", (2, 2, 2), A, B, C)
     A, B = A.T if trans_a else A, B.T if trans_b else B
@@ -141,7 +141,7 @@ def ger(alpha, X, Y, A=None, overwrite_a=False):
 
 
 def dot(X, Y, Z=None, overwrite_z=False):
-    """Return the product of vectors and matrices, as numpy.dot does. With `overwrite_z`, store it in Z."""
+    """Return the product of vectors and matrices, as numpy.dot does. If `overwrite_z`, store the product in Z."""
     if X.ndim == 1 and Y.ndim == 1:
         _checked("dot", (1, 1, 0), X, Y, Z)
         if X.shape != Y.shape:
@@ -159,7 +159,7 @@ def dot(X, Y, Z=None, overwrite_z=False):
 
 
 def gemmBatch_3d(alpha, A, B, beta=0.0, C=None, trans_a=False, trans_b=False, overwrite_c=False):
-    """Compute `gemm` for stacks of matrices: (batch, m, k) and (batch, k, n)."""
+    """Compute `gemm` for stacks of matrices: A has shape (batch, m, k), B (batch, k, n), and C (batch, m, n)."""
     _checked("gemmBatch_3d", (3, 3, 3), A, B, C)
     A, B = A.transpose(0, 2, 1) if trans_a else A, B.transpose(0, 2, 1) if trans_b else B
     if A.shape[0] != B.shape[0] or A.shape[2] != B.shape[1]:
@@ -172,5 +172,5 @@ rgemmBatch_3d = gemmBatch_3d
 
 
 def kernel_samples():
-    """Return samples of the kernel source code, which tests compile; see `kernels.samples`."""
+    """Return samples of the source code of kernels for the tests that compile them; see `kernels.samples`."""
     return [KernelSample("gemm, %s" % dtype, _gemm_text(np.dtype(dtype))) for dtype in _FLOATS]

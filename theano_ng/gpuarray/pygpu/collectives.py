@@ -85,7 +85,7 @@ class GpuComm:
     Raises
     ------
     ValueError
-        If the index is taken or out of range, or if the group already has another number of members.
+        If the index is taken or out of range, or if earlier members gave the group another number of members.
     """
 
     def __init__(self, cid, ndev, rank):
@@ -105,7 +105,7 @@ class GpuComm:
     rank = property(lambda self: self._rank, doc="The number of this member.")
 
     def _exchange(self, array):
-        """Return a list of the arrays of all members, by index. Wait until each member has contributed its array."""
+        """Wait until each member has contributed an array. Return a list of host copies of the arrays, by index."""
         self._clique.brought[self._rank] = None if array is None else np.asarray(array)
         self._clique.barrier.wait()
         found = list(self._clique.brought)
@@ -133,7 +133,7 @@ class GpuComm:
 
     def reduce(self, src, op, dest=None, root=-1):
         """Reduce the arrays of all members. Return the result at the member `root`, and None at the other members. If
-        `root` is -1, this member is `root`.
+        `root` is -1, the calling member is the root.
         """
         roots = self._exchange(np.asarray(self._rank if root == -1 else root))
         result = self._reduced(src, op)
@@ -161,7 +161,7 @@ class GpuComm:
         return self._put(result[0] if part == 1 and dest is not None and dest.ndim < result.ndim else result, dest, src)
 
     def broadcast(self, array, root=-1):
-        """Copy the array of the member `root` to all members, in place. If `root` is -1, this member is `root`."""
+        """Copy the array of the member `root` to all members, in place. `root` -1 is the calling member."""
         brought = self._exchange(array if root in (-1, self._rank) else None)
         (value,) = [a for a in brought if a is not None]
         if root not in (-1, self._rank):
@@ -175,8 +175,9 @@ class GpuComm:
         ----------
         src : GpuArray
         dest : GpuArray, optional
+            The array for the result.
         nd_up : int
-            Number of additional axes of the result. If it is 0, the arrays are joined along the first axis.
+            Number of additional axes of the result. If `nd_up` is 0, the arrays are joined along the first axis.
         """
         arrays = self._exchange(src)
         result = (

@@ -103,9 +103,9 @@ def parse_c_arg_backend(c_arg, scalar_arg_class, vec_arg_class):
     Parameters
     ----------
     c_arg : str
-        Such as ``"float *x"`` or ``"const unsigned int n"``.
+        A declaration such as ``"float *x"`` or ``"const unsigned int n"``.
     scalar_arg_class, vec_arg_class : class
-        Classes, which are called with a dtype and a name.
+        The classes of the results for scalars and for pointers. They are called with a dtype and a name.
 
     Raises
     ------

@@ -28,7 +28,7 @@ def elemwise1(a, op, oper=None, op_tmpl="res = %(op)sa", out=None, convert_f16=T
     oper : str, optional
         The whole expression, instead of `op_tmpl`.
     op_tmpl : str
-        A template of the expression.
+        A template of the C expression, which assigns the result for an element ``a`` to ``res``.
     out : GpuArray, optional
         The array for the result.
 
@@ -92,7 +92,7 @@ def elemwise2(
 def ielemwise2(a, op, b, oper=None, op_tmpl="a = a %(op)s b", broadcast=True, convert_f16=True):
     """Apply an operation in place: the result overwrites the first array.
 
-    For the parameters, see `elemwise2`. If `b` is another array that shares memory with `a`, `b` is copied first.
+    For the parameters, see `elemwise2`. If `b` is not `a` itself but shares memory with `a`, `b` is copied first.
     """
     b = _operand(b, a)
     if isinstance(b, GpuArray) and gpuarray.may_share_memory(a, b) and b is not a:

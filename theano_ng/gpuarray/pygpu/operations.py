@@ -133,7 +133,7 @@ def concatenate(arys, axis=0, context=None):
     Raises
     ------
     ValueError
-        If no array is given, or if the lengths of other axes differ.
+        If no array is given, or if the arrays have different lengths along an axis other than `axis`.
     """
     arys = list(arys)
     if not arys:

@@ -38,6 +38,7 @@ class ReductionKernel:
         C expression of the values to reduce, in terms of the arguments. Elements of an array `x` are written ``x[i]``.
         By default, the elements of the first array are reduced.
     arguments : str or sequence of Argument
+        The arguments of the kernel. A str contains their C declarations; see `parse_c_args`.
     preamble : str
         Source code in front of the kernel.
     """
@@ -255,7 +256,7 @@ def reduce1(ary, op, neutral, out_type, axis=None, out=None, oper=None):
 
 
 def extreme(ary, op, axis=None, out=None):
-    """Return the largest (">") or smallest ("<") elements. The result is NaN if an element is NaN.
+    """Return the largest (`op` is ">") or smallest ("<") elements. The result is NaN if a reduced element is NaN.
 
     Raises
     ------
@@ -279,7 +280,7 @@ def extreme(ary, op, axis=None, out=None):
 
 
 def kernel_samples():
-    """Return samples of the kernel source code, which tests compile; see `kernels.samples`."""
+    """Return samples of the source code of kernels for the tests that compile them; see `kernels.samples`."""
     return [
         KernelSample(
             "ReductionKernel, %s" % dtype,

@@ -145,7 +145,7 @@ def check_args(args, collapse=False, broadcast=False):
     Raises
     ------
     ValueError
-        If the lengths do not fit.
+        If the shapes differ and `broadcast` is False, or if the shapes cannot be broadcast together.
     TypeError
         If there are no arrays.
     """

@@ -79,8 +79,8 @@ def operand_dtype(op: Any, dtypes: Sequence[str], computed: str) -> str | None:
     dtypes : list of str
         The dtypes of the operands. float16 is not allowed.
     computed : str
-        The dtype of the result. If the result overwrites an input, `computed` is its dtype before it is converted to
-        the dtype of this input.
+        The dtype of the result. If the result overwrites an input, it is converted to the dtype of this input. Then
+        `computed` is the dtype before this conversion.
     """
     if isinstance(op, LogicalComparison):
         common = upcast(*dtypes)

@@ -95,8 +95,8 @@ def _finish(
 ) -> tuple[dict[Pair, int], list[Value]]:
     """Emit the conversions and copies that store results in the output operands.
 
-    If possible, a step whose result is an output stores it directly. An output may share memory with an input, so no
-    step reads an input after an output has been written.
+    If possible, a step whose result is an output stores this result directly in the operand. Because an output may
+    share memory with an input, no step stores an output before the last step that reads an input.
 
     Returns
     -------

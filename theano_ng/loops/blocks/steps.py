@@ -116,7 +116,7 @@ class Writer:
         kind = type(op)
         if kind in (Cast, Identity, Second):
             if out == "float16" and wide[-1] not in ("float32",):
-                raise Unsupported  # compiled code rounds once; steps would round to float32, then to float16
+                raise Unsupported  # compiled code rounds once; steps would round twice, to another result
             result = self.convert(operands[-1], target)
         elif kind in COMPLEX_RULES and (kind in OF_PARTS or any(map(is_complex, (*wide, computed)))):
             result = self.convert(COMPLEX_RULES[kind](self, op, operands, computed), target)
@@ -162,7 +162,7 @@ class Writer:
 def needed(writer: Writer, outputs: list[Value]) -> list[Value]:
     """Remove the steps whose results are not used, such as unused parts of complex numbers.
 
-    Steps with integer results remain, because they detect divisions by zero.
+    Steps with integer results remain, because some of them detect divisions by zero.
 
     Parameters
     ----------

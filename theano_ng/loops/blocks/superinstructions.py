@@ -179,9 +179,9 @@ def _pair(
 
 
 def _read_once(step: Instruction, fixed: Callable[[Pair], bool]) -> Instruction:
-    """Return a variant of a step that reads operands only once if they are the same for all elements.
+    """Return a variant of a step whose instruction reads only once the operands that are the same for all elements.
 
-    Return the step itself if no operand is the same for all elements.
+    If there is no such variant, return a step with the same instruction.
     """
     name, value, operands = step
     operation, _, dtype = name.rpartition("_")

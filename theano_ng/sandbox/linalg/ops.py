@@ -1,4 +1,4 @@
-"""Hints: properties of matrices that the user knows, for use in rewriting.
+"""Hints, by which users tell the rewrite rules about properties of matrices.
 
 ::
 
@@ -79,9 +79,9 @@ class HintsFeature(Feature):
     Hints are similar to tags of variables. They are separate because it is not defined how rewrites transfer tags from
     one variable to another.
 
-    Hints are assumptions about mathematical properties of variables. When a rewrite replaces a variable, its hints are
-    transferred to the new variable. So hints belong to a position in the graph rather than to a particular variable,
-    although they are first attached to a variable of the original graph.
+    Hints are assumptions about mathematical properties of variables. When a rewrite replaces a variable, this feature
+    adds the hints of the old variable to the new variable. So hints belong to a position in the graph rather than to a
+    particular variable, although they are first attached to a variable of the original graph.
 
     Examples of hints are shape information and matrix properties (e.g. symmetry, psd, banded, diagonal). Adding a hint
     does not change the graph. DebugMode does not check hints.
@@ -159,7 +159,10 @@ class HintsOptimizer(Optimizer):
 
 
 def hints(variable):
-    """Return the hints of a variable, from the graph's `HintsFeature` or from the `Hint` node that computes it.
+    """Return the hints of a variable.
+
+    The hints come from the `HintsFeature` of the graph. If there is none, they come from the `Hint` node that computes
+    the variable.
 
     Returns
     -------
@@ -174,7 +177,7 @@ def hints(variable):
 def psd(v):
     r"""Return `v` with the hint that it is positive semi-definite.
 
-    This means that it is a symmetric matrix A with :math:`x^T A x \ge 0` for any vector x.
+    A matrix A is positive semi-definite if it is symmetric and :math:`x^T A x \ge 0` for any vector x.
     """
     return Hint(psd=True, symmetric=True)(T.as_tensor_variable(v))
 
@@ -190,9 +193,9 @@ def is_symmetric(v):
 
 
 def is_positive(v):
-    """Return True if no element of `v` can be negative.
+    """Return True if it is known that no element of `v` is negative.
 
-    This is known from a hint, or because `v` is an exponential, a square or an even power of real numbers.
+    A hint may say so, or `v` is an exponential, a square or an even power of real numbers.
     """
     if hints(v).get("positive", False):
         return True

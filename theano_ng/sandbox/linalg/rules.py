@@ -15,7 +15,8 @@ from theano_ng.tensor.opt.registration import (
     register_stabilize,
 )
 
-# This phase runs before all other phases, so that `HintsFeature` records the hints before their nodes are removed.
+# This phase runs before all other phases, so that `HintsFeature` records the hints before `remove_hint_nodes` removes
+# the Hint nodes.
 optdb.register("HintsOpt", HintsOptimizer(), -1, "fast_run", "fast_compile")
 
 
@@ -27,7 +28,7 @@ general_solve = ops_such(Solve, condition=lambda op: op.A_structure in ("general
 @register_canonicalize
 @rule((hint(x), x))
 def remove_hint_nodes():
-    """Remove Hint nodes from the graph, after the feature has recorded the hints.
+    """Remove Hint nodes from the graph, after `HintsFeature` has recorded the hints.
 
     Hint(psd=True)(S)  ->  S          [canonicalize, fast_run]
     """

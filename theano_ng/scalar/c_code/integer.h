@@ -98,8 +98,8 @@ TNG_NARROW_DIVISION(npy_uint32, npy_uint32, npy_int64, npy_float64, __builtin_fl
 TNG_UNSIGNED_DIVISOR(npy_uint16, npy_uint32, 16, uint16)
 TNG_UNSIGNED_DIVISOR(npy_uint32, npy_uint64, 32, uint32)
 
-/* Divide x by y, or -x by -y if y < 0. If the numerator n is negative, n // d is ~(~n // d). -MIN wraps to MIN;
- * its bits are read as a positive unsigned integer. */
+/* Divide x by y, or -x by -y if y < 0, so that the divisor d is positive. If the numerator n is negative, n // d is
+ * ~(~n // d). For x or y = MIN, the negation wraps to MIN, whose bits are read as a positive unsigned integer. */
 typedef struct {
     tng_divisor_uint16 by;
     npy_int16 flip;
@@ -161,20 +161,20 @@ static inline npy_uint8 tng_floordiv_by_uint8(npy_uint8 x, tng_divisor_uint8 by)
     return (npy_uint8)(((npy_uint32)x * by.magic >> 16) | (x & by.unit));
 }
 
-#define TNG_SIGNED_POWER(T, U, NAME)                                                           \
-    /* Negative powers of integers are truncated: they are 0 except for the bases 1 and -1. */ \
-    static inline T tng_pow_##NAME(T x, T y)                                                   \
-    {                                                                                          \
-        U base = (U)x, result = 1;                                                             \
-        if (y < 0)                                                                             \
-            return (T)(x == 1 ? 1 : x == -1 ? ((y & 1) ? -1 : 1) : 0);                         \
-        while (y) {                                                                            \
-            if (y & 1)                                                                         \
-                result = (U)(result * base);                                                   \
-            base = (U)(base * base);                                                           \
-            y = (T)(y >> 1);                                                                   \
-        }                                                                                      \
-        return (T)result;                                                                      \
+#define TNG_SIGNED_POWER(T, U, NAME)                                                   \
+    /* Powers with y < 0 are truncated to integers: they are 0 unless x is 1 or -1. */ \
+    static inline T tng_pow_##NAME(T x, T y)                                           \
+    {                                                                                  \
+        U base = (U)x, result = 1;                                                     \
+        if (y < 0)                                                                     \
+            return (T)(x == 1 ? 1 : x == -1 ? ((y & 1) ? -1 : 1) : 0);                 \
+        while (y) {                                                                    \
+            if (y & 1)                                                                 \
+                result = (U)(result * base);                                           \
+            base = (U)(base * base);                                                   \
+            y = (T)(y >> 1);                                                           \
+        }                                                                              \
+        return (T)result;                                                              \
     }
 
 #define TNG_UNSIGNED_POWER(T, NAME)                   \

@@ -104,15 +104,15 @@ static const npy_float32 tng_power_tables_float32[5][16] __attribute__((aligned(
     TNG_FMA_float32(r, TNG_LINE_float32(0.2402336931682583f, r, 0.05550510488153907f), \
                     (tng_float16){} + 0.6931471805599453f)
 
-/* tng_power_lanes handles the lanes with x < 0, and the lanes whose exponent is out of range, infinite or NaN (x = 0
- * included). */
+/* tng_power computes all lanes of a vector with the same formula. Then tng_power_lanes corrects the lanes with x < 0,
+ * and the lanes whose exponent is out of range, infinite or NaN (x = 0 included). */
 #define TNG_POWER_FUNCTION(NAME, T, V, I, SHIFT, SIGN, LIBRARY, ROUND, LOG2E, LOG2E_LOW, LIMIT)                      \
     static __attribute__((noinline, unused)) V tng_power_lanes_##NAME(V x, V y, V power, npy_uint32 regular)         \
     {                                                                                                                \
         const V half = y * (T)0.5;                                                                                   \
         const I integral = TNG_RINT_##NAME(y) == y, odd = integral & (TNG_RINT_##NAME(half) != half);                \
         npy_uint32 k;                                                                                                \
-        /* A lane whose bits are all 1 is a NaN. */                                                                  \
+        /* If x < 0 and y is not an integer, set all bits of the lane, so that it is a NaN. */                       \
         power = (V)(((I)power ^ (odd & (I)x & SIGN)) | ((x < 0) & ~integral));                                       \
         for (k = 0; k < 64 / sizeof(T); ++k)                                                                         \
             if (!(regular >> k & 1))                                                                                 \
@@ -135,7 +135,7 @@ static const npy_float32 tng_power_tables_float32[5][16] __attribute__((aligned(
         const V sum_low = ((whole - sum) + g) + (TNG_FMA_##NAME(h, log2e, -g) + rest);                               \
         const V exponent = y * sum, exponent_low = TNG_FMA_##NAME(y, sum_low, TNG_FMA_##NAME(y, sum, -exponent));    \
         const npy_uint32 regular = TNG_LESS_##NAME((V)((I)exponent & ~SIGN), (V){} + LIMIT);                         \
-        /* exponent_low may be large, because sum_low is as large as f^3. Add exponent_low before rounding. */       \
+        /* Add exponent_low before rounding, because it is not negligible: sum_low is as large as f^3. */            \
         const V shifted = (exponent + exponent_low) + ROUND, n = shifted - ROUND, r = (exponent - n) + exponent_low; \
         const V t = TNG_LOOKUP_##NAME(tables[3], (I)shifted);                                                        \
         const V power = t + TNG_FMA_##NAME(t, r * TNG_POWER_EXP_##NAME, TNG_LOOKUP_##NAME(tables[4], (I)shifted));   \

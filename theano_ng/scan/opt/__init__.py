@@ -6,7 +6,7 @@
 `push_out_outputs`  moves the last computations of a step, and sums over the steps, to after the loop
 `merge`             merges loops over the same steps, and equal inputs and outputs
 `save_mem`          removes rows that no node reads
-`inplace`           overwrites buffers that no other node reads
+`inplace`           lets loops overwrite the buffers that no other node reads
 ==================  ===============================================================================================
 
 The rules share `common`, `stacking` (operations on all steps at once), `outer_graph` (variables of a step that the

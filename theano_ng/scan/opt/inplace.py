@@ -45,7 +45,7 @@ class ScanInplaceOptimizer(Optimizer):
                 node = self.attempt_scan_inplace(fgraph, node, [i], self.alloc_ops) or node
 
     def _is_needed_elsewhere(self, node, i):
-        """Return True if an input of a loop has other clients and `_copied` cannot make a copy of it."""
+        """Return True if an input of a loop has clients besides the loop, and `_copied` cannot copy the input."""
         v = node.inputs[i]
         return len(v.clients) > 1 and self._copied(v) is None
 

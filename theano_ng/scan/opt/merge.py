@@ -41,14 +41,14 @@ class ScanMerge(Optimizer):
                 fgraph.replace_all_validate_remove(self.merge(found), remove=found, reason=self.name)
 
     def belongs_to_set(self, node, set_nodes):
-        """Return True if a loop can be merged with others.
+        """Return True if a loop can be merged with the loops in `set_nodes`.
 
         Parameters
         ----------
         node : Apply
             A loop node.
         set_nodes : list of Apply
-            Loops that can be merged.
+            Loops that can be merged with each other.
         """
         one, other = [_needed_for_one_loop(n.op, scan_args.of(n)) for n in (node, set_nodes[0])]
         results = {v for n in set_nodes for v in n.outputs}
@@ -80,8 +80,9 @@ class ScanMerge(Optimizer):
 
 
 def _with_own_variables(nodes):
-    """Yield the `scan_args` of each loop. Copies of a loop share the variables of their steps, but steps that are
-    merged must not.
+    """Yield the `scan_args` of each loop, with inner variables that no two loops share.
+
+    Copies of a loop share the variables of their steps. Before steps are merged, shared variables are copied.
     """
     seen = set()
     for node in nodes:
@@ -243,7 +244,7 @@ def _classes(keys):
 
 def _numbers(args, states):
     """Return a dict from the variables of a step to keys. Variables with equal graphs have equal keys, provided that
-    the states of a class are equal.
+    the states of each class in `states` are equal.
     """
     numbers = {}
     for group, classes in states.items():

@@ -112,7 +112,7 @@ class OuterGraph:
     # -- errors of the loop
 
     def checked(self, v, fgraph):
-        """Return a variable that raises the errors that the loop would raise before its first step.
+        """Return `v` with an `Assert` that raises the errors that the loop would raise before its first step.
 
         Parameters
         ----------
@@ -265,10 +265,10 @@ def _of_same_length(v):
 
 
 def _whole(sequence, n_steps):
-    """Return the sliced variable and the first index of a slice from which a sequence of the same length is computed.
+    """If a sequence is computed from a slice with the same number of rows, return the sliced variable and the start.
 
-    The slice has ``n_steps`` rows, or fewer rows if the variable is too short. If the sequence is not computed from
-    such a slice, return the sequence and 0.
+    The slice has ``n_steps`` rows, or fewer rows if the sliced variable is too short. If the sequence is not computed
+    from such a slice, return the sequence and 0.
     """
     v = sequence
     while v is not None:

@@ -165,8 +165,9 @@ class PushOutSeqScan(LoopOptimizer):
     """An optimizer that moves computations on sequences alone to before the loop, where they are done for all steps
     together.
 
-    The results become sequences of the loop. If a result of each step is such a variable, the loop does not compute it.
-    Loops with a condition are not changed, because they may end before most of the values are needed.
+    The results become sequences of the loop. If such a result is also an output of the loop, the computation before the
+    loop replaces this output. Loops with a condition are not changed, because they may end before most of the values
+    are needed.
 
     scan(lambda row: exp(row), A)[0]  ->  exp(A)
     scan(lambda row: dot(row, W), A)[0]  ->  dot(A, W)
@@ -206,9 +207,10 @@ class PushOutSeqScan(LoopOptimizer):
 def _leave_factors(step, moved):
     """Keep nodes in the step if computing their results there is as cheap as reading them.
 
-    If the only reader of a cheap operation is an elementwise product, the operation becomes part of the product's loop.
-    Outside the step, the operation would need a pass over memory for all steps, and another sequence. Terms of sums are
-    better computed outside, because a product of matrices is added to their sum.
+    If the only reader of a cheap operation is an elementwise operation in the step, one loop over the elements computes
+    both. Outside the step, the cheap operation would need a pass over memory for all steps, and an additional sequence.
+    The exception is a reader that is a sum or difference: its terms are better computed outside, because steps often
+    add a product of matrices to them.
 
     Parameters
     ----------
@@ -245,7 +247,7 @@ def _results_of_rows(args, outside):
 
 
 def _without_results(step, args, results):
-    """Return the step without some results."""
+    """Return the graph of the step without the results whose flag in `results` is True."""
     args = copy(args)
     args.keep("nit_sot", [not known for known in results])
     return Step(args)

@@ -121,8 +121,9 @@ class PostLoopPlan:
     Attributes
     ----------
     results : list of int
-        Positions in the group nit_sot.
+        Results that are computed after the loop: positions in the group nit_sot.
     sums : list of Accumulator
+        States that are replaced by sums after the loop.
     needed : dict of Variable
         Additional variables that the loop has to return.
     """
@@ -254,7 +255,7 @@ class PostLoopPlan:
     # -- moving them
 
     def replacements(self, fgraph):
-        """Return the pairs of old and new variables, including the pairs of the new node."""
+        """Return pairs of an old outer variable and its replacement, including those for the outputs of the loop."""
         args, outside = self.args, self.outside
         sums = [(total, args.outer_in_sit_sot[total.place]) for total in self.sums]
         results = [(args.inner_out_nit_sot[i], args.outer_out_nit_sot[i]) for i in self.results]
@@ -347,8 +348,8 @@ def _one_below_another(rows, n_steps):
 
 
 def _shuffled(v):
-    """Return the order of the DimShuffle that makes a variable, and its input. Without a DimShuffle, return None and
-    the variable.
+    """Return the order and the input of the DimShuffle that computes a variable. If another Op computes the variable,
+    return None and the variable itself.
     """
     if v.owner is not None and isinstance(v.owner.op, DimShuffle):
         return v.owner.op.new_order, v.owner.inputs[0]

@@ -1,4 +1,4 @@
-"""The nodes that read rows of a loop's output, and the rows that they read, if their indices are constant."""
+"""The nodes that read rows of a loop's output, and the rows that a node reads if its index is constant."""
 
 from collections import namedtuple
 
@@ -126,7 +126,7 @@ def _int_or(v):
 def _range(index, length):
     """Return (last, first) of `Read` for an index."""
     last, first = _by_form(index)
-    # Do not convert the index of a row that does not exist, because reading this row must fail.
+    # Count the index from the other end, too, but only if the row exists: reading a row that does not exist must fail.
     if length is not None and isinstance(index, int) and -length <= index < length:
         return (length - index, first) if last is None else (last, length + index + 1)
     return last, first

@@ -14,7 +14,7 @@ from theano_ng.tensor.shaping.broadcasting import patternbroadcast
 class ScanSaveMem(LoopOptimizer):
     """An optimizer that shortens buffers to the rows that the outer graph or later steps read.
 
-    If only rows at the beginning are read, and there is no condition, it reduces the number of steps.
+    If only rows at the beginning are read, and the loop has no condition, the optimizer reduces the number of steps.
 
     scan(exp, A)[0][-1]  ->  scan(exp, A)[0].owner.op(A.shape[0], A, 1)[-1]
     scan(exp, A)[0][1]  ->  scan(exp, A, n_steps=T.minimum(A.shape[0], 2))[0].owner.op(T.minimum(A.shape[0], 2), A, T.minimum(A.shape[0], 2))[1]
@@ -88,7 +88,7 @@ class _Output:
         return None if None in firsts else max(firsts, default=0)
 
     def shorten(self, args, n_steps, fewer_steps):
-        """Change the buffer. Return True if it has changed.
+        """Shorten the buffer of the output in `args`, if possible. Return True if the buffer has changed.
 
         Parameters
         ----------

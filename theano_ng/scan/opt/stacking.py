@@ -54,7 +54,7 @@ def plan(node, stacked):
     """
     make = _PLANS.get(type(node.op))
     if make is None:
-        # The table contains no subclasses of CAReduce, because there are many: Sum, Prod, Any, ...
+        # CAReduce has many subclasses (Sum, Prod, Any, ...). They are not in the table: `_reduction` plans all of them.
         make = _reduction if isinstance(node.op, CAReduce) and _keeps_axis(type(node.op)) else None
     if make is None:
         return None
@@ -70,7 +70,7 @@ def _keeps_axis(cls):
 def _elemwise(node, stacked):
     pattern = node.outputs[0].type.broadcastable
     if node.op.inplace_pattern or not any(s and v.type.broadcastable == pattern for v, s in zip(node.inputs, stacked)):
-        return None  # a step's result is an outer product; the results of all steps need too much memory
+        return None  # as in an outer product, a result is larger than each input row: all results need much memory
     # Inputs that are the same in all steps have one dimension less. They are broadcast along the first dimension.
     return lambda inputs, n_steps: node.op(*inputs)
 
@@ -175,7 +175,7 @@ def _shape(node, stacked):
 
 
 def fitted(v, type_):
-    """Return a stack of variables of a type, with the broadcast pattern of the type along the other dimensions."""
+    """Return a stack of values of a type, with the type's broadcast pattern in all dimensions after the first."""
     if isinstance(type_, scalar.Scalar):
         return v
     return patternbroadcast(v, (v.broadcastable[0], *type_.broadcastable))

@@ -69,7 +69,7 @@ def _unread(args):
 
 
 def _constants(args):
-    """Put constants into the step, which then no longer reads these inputs. Return True if there are any constants."""
+    """Replace inputs of the step that are constant by their values. Return True if there are any constants."""
     found = {}
     for inner, outer in zip(args.inner_in_non_seqs, args.outer_in_non_seqs):
         if isinstance(outer, Constant):

@@ -1,8 +1,8 @@
 """Rewriting rules for sparse matrices.
 
-The package is imported when the first function is rewritten after `theano_ng.sparse` has been imported. `products` and
-`elementwise` replace Ops on matrices by Ops on their parts, which have C code. `conversion` removes pairs of inverse
-conversions.
+The package is imported when the first function is rewritten after `theano_ng.sparse` has been imported. The rules
+in `products` and `elementwise` replace Ops on sparse matrices by Ops on the parts of the matrices. The latter Ops have
+C code. The rules in `conversion` remove pairs of inverse conversions.
 """
 
 from theano_ng.sparse.conversion import CSC, CSR, csm_properties

@@ -25,7 +25,8 @@ dense, made_of, mul_s_s, parts_of, sparse = terms(DenseFromSparse, CSM, MulSS, C
 def local_csm_properties_csm(parts, node):
     """Replace the parts of a matrix that was made from parts by the original parts.
 
-    Elements of data and indices after the last entry in indptr are kept, although they are not part of the matrix.
+    The original data and indices may be longer than the number of entries. Then the replacements keep the additional
+    elements, which `csm_properties` would leave out.
 
     csm_data(CSR(x, columns, starts, extent))  ->  x          [specialize, fast_run]
     """
@@ -67,9 +68,9 @@ filled = restricted(x, lambda v: _filled_with(v) is not None)
 @register_canonicalize
 @rule(mul_s_s(filled, y), mul_s_s(y, filled))
 def local_mul_filled(x, y, out):
-    """If all elements of a factor of a product have the same value, multiply by this scalar value instead.
+    """If all elements of one factor of a product have the same value, multiply the other factor by this scalar value.
 
-    The regular gradient of a sum is such a matrix.
+    The regular gradient of a sum is a matrix whose elements all have the same value.
 
     mul_s_s(csr_from_dense(alloc(a, n, n)), M)  ->  mul_s_d(M, a)
     mul_s_s(M, csr_from_dense(alloc(a, n, n)))  ->  mul_s_d(M, a)          [canonicalize, fast_run]
@@ -80,7 +81,7 @@ def local_mul_filled(x, y, out):
 @register_canonicalize
 @local_optimizer([CSMGrad])
 def local_csm_grad_of_filled(node):
-    """If all elements of the gradient matrix have the same value, return a vector that repeats this value.
+    """Replace `CSMGrad` of a gradient matrix whose elements all have the same value by a vector of this value.
 
     CSMGrad()(x, columns, starts, extent, *csm_properties(csr_from_dense(alloc(a, n, n))))  ->  alloc(a, columns.shape[0])
                                                                                           [canonicalize, fast_run]

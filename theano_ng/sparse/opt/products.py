@@ -79,7 +79,7 @@ def local_dot_in_c(node):
 def _number_and_dot(term):
     """Return (alpha, x, y) if a term is ``alpha * Dot(x, y)`` with a scalar alpha. Otherwise return None.
 
-    The term and the Dot must have no other clients.
+    Also return None if the term or the output of `Dot` has more than one client.
     """
     node = term.owner
     if node is None or node.op != T.mul or len(node.inputs) != 2 or len(term.clients) != 1:
@@ -170,7 +170,7 @@ def local_usmm_csc_dense_inplace():
 @register_specialize
 @rule((other_csm_grad(inputs), grad_in_c(inputs)))
 def local_csm_grad_c():
-    """Compute the gradient of the construction of a sparse matrix in C.
+    """Replace `CSMGrad`, the gradient of the construction of a sparse matrix, by an Op with C code.
 
     CSMGrad()(x, columns, starts, extent, y, columns, starts, extent)  ->  csm_grad_c(x, columns, starts, extent, y, columns, starts, extent)
                                                                                           [specialize, fast_run]
@@ -180,7 +180,7 @@ def local_csm_grad_c():
 @register_specialize
 @rule(sampling_dot(x, y, restricted("p", lambda v: v.format == "csr")))
 def local_sampling_dot_csr(x, y, p):
-    """Compute a sampled product with a csr matrix in C.
+    """Compute `SamplingDot` in C if its sparse operand is a csr matrix.
 
     sampling_dot(A, B, M)  ->  CSR(sampling_dot_csr(A, B, csm_data(M), csm_indices(M), csm_indptr(M), csm_shape(M)[1])[0],
                                    sampling_dot_csr(A, B, csm_data(M), csm_indices(M), csm_indptr(M), csm_shape(M)[1])[1],

@@ -110,7 +110,7 @@ class ConvolutionIndices(Op):
                 np.array((channels, height, width)),
             )
         out = np.array([-(-spans[0] // dy), -(-spans[1] // dx)])
-        # The axes are: row and column of the patch, channel, row and column inside the patch.
+        # i, j: row and column of a patch among all patches. c: channel. u, v: row and column of an element in a patch.
         i, j, c, u, v = np.ogrid[: out[0], : out[1], :channels, :tall, :wide]
         y, x = i * dy + u - border[0], j * dx + v - border[1]
         size = channels * tall * wide
@@ -142,7 +142,7 @@ convolution_indices = ConvolutionIndices()
 
 
 def _patches(images, imgshp, kshp, step, nkern, mode):
-    """Return a matrix with the elements of all patches of all images, and the numbers of patches per dimension.
+    """Return a matrix with the elements of all patches of images, and the numbers of patches (vertical, horizontal).
 
     The matrix has a row for each image. A row contains one patch after the other.
     """

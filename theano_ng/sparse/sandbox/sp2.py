@@ -1,7 +1,7 @@
-"""Random sparse matrices.
+"""Ops that return random sparse matrices.
 
-These Ops are not deterministic: they use NumPy's global random state (``numpy.random.seed``), and return other values
-in each call. Equal nodes of one graph are merged, so they have the same value in a call.
+The Ops are not deterministic: they use NumPy's global random state (``numpy.random.seed``), and each call of a function
+returns different values. Equal nodes of one graph are merged, so within a call they have the same value.
 """
 
 import numpy as np

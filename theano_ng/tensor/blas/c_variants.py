@@ -28,7 +28,7 @@ def check_force_gemv_init():
     Returns
     -------
     bool
-        The result of a test: the gemv that is in use is called with a `y` of NaN.
+        The result of a test: whether the gemv in use returns NaN if ``beta`` is 0 and the elements of `y` are NaN.
     """
     y, A, x = dvector(), dmatrix(), dvector()
     product = cgemv_inplace(y, np.asarray(1.0), A, x, np.asarray(0.0))

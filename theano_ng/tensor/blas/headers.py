@@ -10,8 +10,9 @@ from theano_ng.tensor.blas.table import scipy_addresses
 # All arguments are passed by pointers. Their codes are:
 #   c: a character
 #   i: an integer, for instance a number of elements
-#   t, r, v: scalars or arrays that are read; their type is the type of the function, its real type, or void
-#   T, R, V: scalars or arrays that are written, of the same types
+#   t, r, v: scalars or arrays that are read. The type of t belongs to the type letter of the function. The type of r is
+#            the corresponding real type, and the type of v is void.
+#   T, R, V: scalars or arrays that are written, of the same types as t, r, v
 _FUNCTIONS = """
 swap   sdcz  void  i T i T i
 scal   sdcz  void  i t T i
@@ -112,7 +113,7 @@ def signatures():
 def _addresses():
     """Return the addresses of the functions of `signatures`, in the same order.
 
-    The C definitions of `blas_header_text` call this function when their module is loaded.
+    The C definitions that `blas_header_text` returns call this function when the compiled module is loaded.
     """
     names = list(signatures())
     return list(map(scipy_addresses("cython_blas", names).__getitem__, names))
@@ -149,8 +150,8 @@ def blas_header_text():
     return "\n".join(lines if linked else [_TABLE % len(signatures()), *lines]) + "\n"
 
 
-# Fill the table when the compiled module is loaded, because C code may call the functions without the GIL. If an
-# address cannot be determined, the import of the compiled module raises an error.
+# Fill the table when the compiled module is loaded: this needs the GIL, but C code may call the functions without the
+# GIL. If an address cannot be determined, the import of the compiled module raises an error.
 _TABLE = """#define TNG_BLAS __attribute__((visibility("hidden")))
 static void *theano_ng_blas[%d];
 

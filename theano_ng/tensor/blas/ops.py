@@ -1,7 +1,8 @@
 """Ops that are one BLAS call each: Gemm, Gemv, Ger, Dot22, Dot22Scalar, BatchedDot.
 
-Users call `dot`. Rewriting rules (tensor/opt/blas.py) replace it by these Ops. All inputs of a node have the same dtype
-(float32, float64, complex64 or complex128). Row-major, column-major and sliced matrices are not copied.
+Users call `dot`, and rewriting rules (tensor/opt/blas.py) replace `Dot` nodes by nodes of these Ops. All inputs of a
+node have the same dtype: float32, float64, complex64 or complex128. BatchedDot also accepts other dtypes, without
+calling a BLAS. The Ops do not copy row-major, column-major and sliced matrices.
 """
 
 import numpy as np
@@ -437,8 +438,8 @@ class BatchedDot(BlasOp):
     def grad(self, inp, grads):
         x, y = inp
         (g,) = grads
-        # If the other input is a batch of vectors, each gradient is an outer product, or a multiple of a vector. Both
-        # kinds of products are computed as elementwise products with broadcasting.
+        # If `y` is a batch of vectors, the gradient with respect to `x` contains outer products or multiples of
+        # vectors. Elementwise products with broadcasting compute both. The same holds with `x` and `y` exchanged.
         if y.ndim == 3:
             gx = self(g, y.dimshuffle(0, 2, 1))
         elif x.ndim == 3:

@@ -1,4 +1,4 @@
-"""A variant of Ger that calls SciPy's BLAS wrapper, for graphs that run without C."""
+"""A variant of Ger that calls SciPy's BLAS wrapper, for functions that are compiled without C code."""
 
 from theano_ng.lazy import lazy_names
 from theano_ng.tensor.blas.ops import Ger, ger, ger_destructive, have_fblas
@@ -32,7 +32,7 @@ class ScipyGer(Ger):
 scipy_ger_inplace, scipy_ger_no_inplace = ScipyGer(destructive=True), ScipyGer(destructive=False)
 
 
-# The rules that use these Ops are in the module of BLAS rules.
+# Theano 1.0 defined these names in this module. They are imported from `tensor/opt/blas.py` when they are first used.
 __getattr__, __dir__, __all__ = lazy_names(
     __name__,
     {

@@ -8,7 +8,7 @@ from theano_ng.gof.native import Kernel
 NAMES = tuple(letter + name for name in ("gemm", "gemv") for letter in "sdcz") + ("sger", "dger", "cgeru", "zgeru")
 
 
-# The patterns of the symbols of Fortran functions: first in the BLAS library inside SciPy, then in other libraries.
+# The patterns of the symbols of Fortran functions: the first for the BLAS library inside SciPy, the second for others.
 _SYMBOLS = ("scipy_%s_", "%s_")
 
 
@@ -29,9 +29,9 @@ def _scipy_file(module):
 def scipy_addresses(module, names):
     """Return the addresses of Fortran functions in the library that SciPy is linked to.
 
-    The symbols are looked up in the library to which a Cython module of scipy.linalg is linked, because importing SciPy
-    would take longer than most compilations. The functions must not return complex numbers, because libraries return
-    complex numbers in different ways.
+    The symbols are looked up in the library to which a Cython module of scipy.linalg is linked. SciPy is not imported
+    if this succeeds, because the import would take longer than most compilations. The functions must not return complex
+    numbers, because libraries return complex numbers in different ways.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def scipy_addresses(module, names):
     """
     import sys
 
-    # Apple's library returns single precision numbers in a different way. The Cython module hides the difference.
+    # Use the Cython module on macOS, because Apple's library does not return single precision numbers as C does.
     path = None if sys.platform == "darwin" else _scipy_file(module)
     for symbol in _SYMBOLS if path else ():
         try:
@@ -74,7 +74,7 @@ def _linked_addresses(ldflags):
 
 
 def _check_openmp(ldflags):
-    """Warn if a process would use two OpenMP libraries: Intel's library in MKL, and the compiler's in kernels."""
+    """Warn if MKL would load Intel's OpenMP library, although the kernels use the OpenMP library of the compiler."""
     if config.openmp and config.blas.check_openmp and "mkl_intel_thread" in ldflags:
         import warnings
 

@@ -207,7 +207,7 @@ def make_loop_careduce(loop_orders, dtypes, loop_tasks, sub):
 
 
 def make_reordered_loop(init_loop_orders, olv_index, dtypes, inner_task, sub, openmp=None):
-    """Return C code of loops whose order is chosen at run time. The smallest stride of the output is innermost.
+    """Return C code of loops in an order that is chosen at run time: by decreasing strides of the output.
 
     Parameters
     ----------
@@ -247,7 +247,7 @@ for (int a = 1; a < %(nd)d; a++)
 """
         % dict(nd=nd, olv=names[olv_index])
     )
-    # Compute the pointers of each iteration from its indices, so that iterations are independent.
+    # Compute the pointers of each iteration from its indices, so that threads can execute the iterations in any order.
     pointers = [
         "%s* %s_at%d = %s + ITER_0 * %s_loop[reorder[0]];" % (dtype, name, 0, name + "_iter", name)
         for name, dtype in zip(names, dtypes)

@@ -22,8 +22,8 @@ class Divisors(NamedTuple):
     inputs : dict
         Index of an input -> "division" or "modulo".
     computed : {None, "division", "modulo"}
-        The operation that uses a divisor which the scalar op computes itself, or None if there is no such divisor. Only
-        the loop finds out whether such a divisor is zero, so the node must not overwrite an input.
+        The operation for which the scalar op itself computes the divisor, or None if there is none. The loop may have
+        written elements when it finds a zero in such a divisor, so the node must not overwrite an input.
     """
 
     inputs: dict

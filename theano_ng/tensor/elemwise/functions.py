@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     P = ParamSpec("P")
 
     class ElementwiseFunction(Elemwise, Generic[P]):
-        """For type checkers: an Elemwise whose call has the parameters of the function that the Elemwise replaces."""
+        """The type of an Elemwise for type checkers. Its call has the parameters of the function that was replaced."""
 
         def __call__(self, *args: P.args, **kwargs: P.kwargs) -> TensorVariable: ...
 
@@ -130,7 +130,7 @@ def isnan(a: TensorLike) -> TensorVariable:
     Returns
     -------
     TensorVariable
-        A tensor of bool. It is False for integers.
+        A tensor of bool. If `a` has an integer dtype, all its elements are False.
     """
     a = as_tensor_variable(a)
     if a.dtype in DISCRETE:
@@ -148,7 +148,7 @@ def isinf(a: TensorLike) -> TensorVariable:
     Returns
     -------
     TensorVariable
-        A tensor of bool. It is False for integers.
+        A tensor of bool. If `a` has an integer dtype, all its elements are False.
     """
     a = as_tensor_variable(a)
     if a.dtype in DISCRETE:

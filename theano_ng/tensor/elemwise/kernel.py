@@ -24,7 +24,8 @@ def elemwise_program(node, divisors, fold=None, check_divisors_first=False):
     fold : Fold, optional
         A reduction that the loop applies to the node's only output.
     check_divisors_first : bool
-        Whether the driver may request that the loop checks the divisors among the inputs before it writes an output.
+        Whether the C code that calls the loop may request that the loop first checks the divisors among the inputs, and
+        writes outputs only if no divisor is zero.
 
     Returns
     -------

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 __all__ = ["DimShuffle", "DimShufflePrinter", "Elemwise", "scalar_continuous", "scalar_one"]
 
 _NATIVE = "theano_ng.tensor.native.elemwise"
-# The C code stores one flag for each dimension as a bit of an integer.
+# The C code stores one flag for each dimension in the bits of an integer, which limits the number of dimensions.
 _NATIVE_MAX_NDIM = 32
 _NOT_INPLACE = frozendict()
 
@@ -366,7 +366,7 @@ class Elemwise(NativeOp, OpenMPOp):
         self._set_hash()
 
     def __eq__(self, other):
-        # Gradients make many Elemwise objects with the same scalar op, so most comparisons end with an identity test.
+        # Gradients contain many Elemwise objects that share one scalar op, so first test the scalar ops for identity.
         return self is other or (
             type(self) is type(other)
             and (self.scalar_op is other.scalar_op or self.scalar_op == other.scalar_op)
@@ -397,7 +397,7 @@ class Elemwise(NativeOp, OpenMPOp):
         Parameters
         ----------
         dim_shuffle : class
-            `DimShuffle` or a class with its constructor.
+            `DimShuffle`, or a class whose constructor has the same parameters.
         *inputs : tensor variables
 
         Returns
@@ -491,7 +491,7 @@ class Elemwise(NativeOp, OpenMPOp):
         return not integer_divisors(node)
 
     def python_constant_folding(self, node):
-        """Return True if constant folding of this node should not compile C code."""
+        """Return True if constant folding should evaluate this node by `perform`, without compiling C code."""
         return node.outputs[0].type.ndim == 0 or self._array_function(node) is not None
 
     # -- derivatives -------------------------------------------------------------------------------------------------
@@ -524,7 +524,7 @@ class Elemwise(NativeOp, OpenMPOp):
         return self.L_op(inputs, outs, ograds)
 
     def _bgrad(self, inputs, outputs, ograds):
-        """Return the gradients of the inputs, which are not yet summed over repeated dimensions.
+        """Return the gradients with respect to the inputs, not yet summed over the dimensions in which inputs repeat.
 
         The method converts the scalar graph of the scalar op's gradients to a graph of tensors.
         """
@@ -536,8 +536,8 @@ class Elemwise(NativeOp, OpenMPOp):
         def scalars(variables):
             return [get_scalar_type(dtype=v.type.dtype).make_variable() for v in variables]
 
-        # The scalar graph is only a template, so its variables have no test values. The lifted variables have test
-        # values.
+        # The scalar graph is only a template for the graph of tensors. Only the tensors need test values, so do not
+        # compute test values here.
         with change_flags(compute_test_value="off"):
             scalar_inputs = scalars(inputs)
             scalar_ograds = scalars(ograds)
@@ -571,7 +571,7 @@ class Elemwise(NativeOp, OpenMPOp):
                     out.type.dtype
                 )
             if total is not None and total.type.broadcastable != out.type.broadcastable:
-                total = out.fill(total)  # If all inputs that have a direction are broadcast, `total` is, too: fill it.
+                total = out.fill(total)  # `total` has length 1 where every input with a direction has length 1.
             results.append(total)
         return results
 
@@ -649,8 +649,8 @@ class Elemwise(NativeOp, OpenMPOp):
         return None if needs_python else code
 
     def _native_code(self, node):
-        # The module includes Python's headers, so the kernel may use Python's C API here. An Op whose kernel uses the C
-        # API has this C code, but no `native_code`.
+        # A compiled module includes Python's headers, so a kernel in generated C code may use Python's C API. If the
+        # kernel of a node uses the C API, the node has this C code, but no `native_code`.
         code, _ = self._generate(node)
         if code is None:
             raise MethodNotDefined("c_code", type(self), self.__class__.__name__)
@@ -712,8 +712,8 @@ def _is_temporary(variable):
     return not any(variable.index in (getattr(op, name, None) or {}) for name in ("view_map", "destroy_map"))
 
 
-# The following functions return immutable objects, and are called often with the same types and paddings. So they cache
-# their results.
+# The following functions are called often with the same types and paddings. The objects that they return are immutable,
+# so the functions cache them.
 
 
 @functools.cache

@@ -9,7 +9,7 @@ from theano_ng.scalar.ops_arith import RealDivision, power, zero_divisor
 
 
 def broadcast_shape(node, inputs):
-    """Return the shape of an Elemwise node's result for the arrays `inputs`. Raise ValueError if the shapes differ."""
+    """Return the shape of an Elemwise node's result for the arrays `inputs`. Raise ValueError on a length mismatch."""
     shape = []
     for d in range(node.outputs[0].type.ndim):
         reference = None
@@ -86,8 +86,8 @@ def array_function_for(spec, node, op):
 def computed_dtypes(op, inputs, outputs):
     """Return the dtypes in which the outputs of a node are computed.
 
-    If the op overwrites an input, these are the output dtypes that the op would have otherwise, as in the C code. For
-    instance, the exponential of integers is computed in floats, even if the result overwrites the integers.
+    As in the C code, an op that overwrites an input computes in the same dtypes as the op that does not overwrite it.
+    For instance, the exponential of integers is computed in floats, even if the result overwrites the integers.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ def check_divisor(op, inputs, shape, name):
     op : ScalarOp
     inputs : list of numpy.ndarray
     shape : tuple of int
-        The shape of the result. If it has no elements, nothing is divided, and no error is raised.
+        The shape of the result. If the result has no elements, nothing is divided, and no error is raised.
     name : str or None
         The name of the divisor in the error message. The name is None if the divisor is computed inside the op. The
         message then does not contain the index of an element.

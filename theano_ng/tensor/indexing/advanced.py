@@ -72,7 +72,7 @@ def _target(x, y, inplace):
 def _write(x, index, y, set_instead_of_inc):
     """Execute ``x[index] = y`` or ``x[index] += y``. The elements of the indexed part are written in C order.
 
-    If several elements are written to one position, the last element remains.
+    If several elements are written to one position, ``x[index] = y`` keeps the last, and ``x[index] += y`` adds all.
     """
     index = tuple(np.array(entry, order="C") if isinstance(entry, np.ndarray) else entry for entry in index)
     # Broadcast y here, because np.add.at gives a wrong result if x and y are vectors and the index is a matrix.
@@ -96,8 +96,8 @@ def zeros_for_gradient(x):
 def gradient_by_value(gy, x, y):
     """Return the gradient with respect to y, the value that increments or sets a part of x.
 
-    `gy` is the gradient with respect to the part after the operation. It is summed over the dimensions of y that the
-    operation repeats.
+    `gy` is the gradient with respect to the part after the operation. The function sums `gy` over the dimensions of y
+    that the operation repeats.
     """
     return gy if getattr(x.tag, "takes_whole_parts", False) else sum_over_repeated(gy, y)
 
@@ -145,7 +145,8 @@ def _is_kept(op, part, x, values, index):
     If several values are written to one position, only the last value remains.
     """
     if part is advanced_subtensor1:
-        # Write numbers instead of `values`, and read them back. The index selects whole rows, so number the rows.
+        # Write numbers instead of `values`: a value remains if its number is read back at its position. The index
+        # selects whole rows, so number the rows.
         numbers, order = arange(values.shape[0]), [0, *["x"] * (x.ndim - 1)]
         written = type(op)(set_instead_of_inc=True)(zeros(x.shape[:1], dtype="int64"), numbers, *index)
     else:
@@ -395,8 +396,8 @@ class BaseAdvancedSubtensor(NativeOp, Op):
                     raise ShapeError("the length of the slice %s is known only at run time" % (entry,))
                 sizes.append(as_tensor_variable(slice_length(fields, ishapes[0][axis])))
         shapes = {id(inp): shp for inp, shp in zip(index, ishapes[1:])}
-        # The length of a joint dimension is the length of the first array whose type is not broadcastable in this
-        # dimension. If this length is 1 at run time, the next such array determines the length.
+        # The index arrays are broadcast against each other. In each dimension, the first array whose type is not
+        # broadcastable determines the length. If this length is 1 at run time, the next such array determines it.
         known = [
             ((False,), (a.sum(dtype="int64"),)) if is_mask(a) else (a.broadcastable, shapes[id(a)]) for a in arrays
         ]

@@ -1,4 +1,4 @@
-"""Hooks with which subclasses of IncSubtensor change parts of its C code, for other array types or write operations.
+"""Hooks with which subclasses of IncSubtensor write to arrays that are not NumPy arrays, or change the write operation.
 
 IncSubtensor itself has native code. If a subclass overrides a hook of `IncSubtensorHooks`, C code is compiled instead.
 This code consists of the results of the hooks and of `index_code`, which computes the shape, strides and offset of the
@@ -142,7 +142,7 @@ class IncSubtensorHooks:
         Raises
         ------
         NotImplementedError
-            If the types are not supported. The node then runs in Python.
+            If the types are not supported. The compiled function then calls `perform` for the node.
         """
         if not isinstance(node.inputs[0].type, TensorType):
             raise NotImplementedError("IncSubtensor of %s" % (node.inputs[0].type,))
@@ -239,7 +239,7 @@ class IncSubtensorHooks:
         """ % dict(x=x, fail=fail)
 
     def _set_view(self, c_prefix):
-        if c_prefix != "PyArray":  # The make_view_array of other array types already uses the xview variables.
+        if c_prefix != "PyArray":  # For other arrays than NumPy's, make_view_array already uses the xview variables.
             return ""
         return """
         for (int i = 0; i < PyArray_NDIM(zview); i++) {

@@ -426,8 +426,8 @@ def within(indices, count, mode):
     """
     if mode == "raise":
         return indices
-    # Cast both to int64, because the dtype of the indices may be too small for `count`. If the indices are uint64, cast
-    # both to uint64, because int64 and uint64 have no common integer dtype.
+    # Cast the indices and `count` to int64, because the dtype of the indices may be too small for `count`. If the
+    # indices are uint64, cast `count` to uint64, because int64 and uint64 have no common integer dtype.
     wide = "uint64" if indices.dtype == "uint64" else "int64"
     indices, count = cast(indices, wide), cast(count, wide)
     if mode == "wrap":
@@ -442,7 +442,7 @@ def within(indices, count, mode):
 
 
 def advanced_layout(ndim, idx):
-    """Return how the dimensions of an advanced indexing's result are composed.
+    """Return which axes and indices determine the dimensions of the result of advanced indexing.
 
     Parameters
     ----------
@@ -454,8 +454,9 @@ def advanced_layout(ndim, idx):
     -------
     tuple (rest, position, arrays)
         `rest` is a list with a pair for each dimension that no array indexes. The pair consists of the axis (None for a
-        new axis) and the slice index (None if there is no slice). `position` is the number of dimensions of `rest` that
-        precede the joint dimensions of the arrays. `arrays` is the list of the integer and boolean index arrays.
+        new axis) and the slice index (None if there is no slice). `arrays` is the list of the integer and boolean index
+        arrays, which are broadcast to joint dimensions. `position` is the number of pairs of `rest` whose dimensions
+        precede the joint dimensions in the result.
     """
     rest, arrays, axis, position, last, together = [], [], 0, 0, None, True
     for place, entry in enumerate(idx):

@@ -62,7 +62,7 @@ class SearchsortedOp(NativeOp, Op):
         return NativeCode("theano_ng.tensor.native.numpy_functions:searchsorted", right=self.side == "right")
 
     def get_params(self, node):
-        """Return 'left' or 'right', the parameter of `perform`."""
+        """Return 'left' or 'right', the argument `params` of `perform`."""
         return self.side
 
     def perform(self, node, inputs, output_storage, params=None):

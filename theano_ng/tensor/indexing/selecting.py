@@ -135,8 +135,8 @@ def nonzero_values(a: TensorLike) -> TensorVariable:
 class Choose(NativeOp, Op):
     """An Op that builds an array from an index array and several choices: ``Choose(mode)(a, choices)``.
 
-    The choices are a list of tensors, or one tensor that contains the choices along its first dimension. They are
-    converted to a common dtype.
+    The choices are a list of tensors, or one tensor that contains the choices along its first dimension. The tensors of
+    a list are converted to a common dtype.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ class Choose(NativeOp, Op):
                     % (wrong[0], n - 1)
                 )
         elif result.size:
-            # A small dtype such as int8 might not be able to represent the number of choices.
+            # Cast the index, because a small dtype such as int8 might not be able to represent the number of choices.
             a = a if a.dtype == "uint64" else a.astype("int64")
             a = a % a.dtype.type(n) if self.mode == "wrap" else np.clip(a, 0, n - 1)
         for i, choice in enumerate(choices):
@@ -254,7 +254,7 @@ def _pad_left(x, ndim):
 
 
 def _as_gradient(g, x):
-    """Convert a gradient to the shape and dtype that `x` had before broadcasting and conversion."""
+    """Convert the gradient `g` to the shape and dtype of `x`, a choice that was broadcast and converted by `Choose`."""
     if x.dtype in DISCRETE:
         return x.zeros_like(dtype=config.floatX)
     g = sum_over_repeated(g, x)
@@ -277,7 +277,7 @@ def _broadcast_shape(shapes_and_flags):
         size = None
         for shape, flags in shapes_and_flags:
             own = axis - (ndim - len(flags))
-            # The length of an operand may be 1 at run time even if its type is not broadcastable.
+            # A length may be 1 at run time even if the type is not broadcastable. Then the next operand decides.
             if own >= 0 and not flags[own] and shape[own] is not size:
                 size = shape[own] if size is None else switch(eq(size, 1), shape[own], size)
         result.append(constant(1, dtype="int64") if size is None else size)
@@ -296,8 +296,8 @@ def choose(a: TensorLike, choices: TensorLike, out: Any = None, mode: str = "rai
     out : None
         It must be None, because variables cannot be overwritten.
     mode : {'raise', 'wrap', 'clip'}
-        The treatment of an index that is not in [0, n-1]. 'raise': an error; 'wrap': the index modulo n; 'clip': the
-        nearest valid index.
+        The treatment of an index that is not in [0, n-1], where n is the number of choices. 'raise': an error; 'wrap':
+        the index modulo n; 'clip': the nearest valid index.
 
     Raises
     ------

@@ -125,7 +125,7 @@ __all__ = [
 
 integer_types = (int,)
 
-# These are the kinds of fields in the packed parameters. See native/indexing/subtensor.c.
+# The kinds of the fields (start, stop, step) in the parameters of the native code. See native/indexing/subtensor.c.
 _NONE, _VALUE, _INPUT = 0, 1, 2
 
 
@@ -243,7 +243,7 @@ class Subtensor(_BasicIndexing):
     _f16_ok = True
 
     def fails_on_values(self, node):
-        # An index may be out of bounds. If all indices are constant, such an error depends only on the shape of x.
+        # Constant indices do not count: whether they are out of bounds depends only on the shape of x, not on values.
         return not all(isinstance(index, Constant) for index in node.inputs[1:])
 
     @staticmethod
@@ -435,7 +435,7 @@ class IncSubtensor(IncSubtensorHooks, _BasicIndexing):
     __props__ = ("idx_list", "inplace", "set_instead_of_inc")
 
     def fails_on_values(self, node):
-        # An index may be out of bounds. If all indices are constant, such an error depends only on the shape of x.
+        # Constant indices do not count: whether they are out of bounds depends only on the shape of x, not on values.
         return not all(isinstance(index, Constant) for index in node.inputs[2:])
 
     def takes_memory(self, node):
@@ -577,7 +577,7 @@ def _as_index(idx):
 
 
 def index_variable(x: TensorLike, args: Any) -> TensorVariable:
-    """Return ``x[args]`` for a tensor variable. All kinds of indices are supported that NumPy supports.
+    """Return ``x[args]`` for a tensor variable. All kinds of indices that NumPy supports are supported.
 
     Parameters
     ----------
@@ -684,7 +684,7 @@ def take(a: TensorLike, indices: TensorLike, axis: int | None = None, mode: str 
     if indices.ndim == 1:
         if axis == 0:
             return advanced_subtensor1(a, indices)
-        # The Op indexes the first dimension. So move the axis to the front, and move it back after the indexing.
+        # AdvancedSubtensor1 indexes the first dimension. So move the axis to the front, and move it back afterwards.
         order = list(range(a.ndim))
         order[0], order[axis] = axis, 0
         return advanced_subtensor1(a.dimshuffle(order), indices).dimshuffle(order)
@@ -771,9 +771,10 @@ def inc_subtensor(
     ``v[:, None]`` and ``v[None, 1:]``, the result has the shape of v, even if v is itself a part of a tensor.
     Transpositions, reshapes and explicit dimshuffles after the index are allowed.
 
-    Dimensions of y that are repeated should be broadcastable in the type of y (use `addbroadcast`). At run time, other
-    dimensions of length 1 are repeated, too, as in NumPy. But a rewritten graph may assume that their lengths equal the
-    lengths of the part, and raise an error. The gradient with respect to y has the shape of y.
+    Dimensions of y that are repeated should be broadcastable in the type of y (use `addbroadcast`). Dimensions that
+    have length 1 only at run time are repeated, too, as in NumPy. But some rewriting rules assume that the lengths of
+    such dimensions equal the lengths of the part, and the compiled function then raises an error. The gradient with
+    respect to y has the shape of y.
     """
     x, y = as_tensor_variable(x), as_tensor_variable(y)
     if y.ndim > x.ndim:

@@ -63,7 +63,8 @@ def _over_gaps(s, gaps):
 def _vectors_determined(op, x, *rests):
     """Return `x` with a check at run time that all elements of the gradients `rests` are zero.
 
-    `rests` are gradients with respect to vectors that are an arbitrary basis of a null space.
+    `rests` are gradients with respect to vectors that are an arbitrary basis of a null space. A cost that depends on
+    such vectors has no gradient.
     """
     check = CheckAndRaise(
         np.linalg.LinAlgError,
@@ -236,7 +237,7 @@ class EighGrad(Op):
     Parameters
     ----------
     UPLO : {'L', 'U'}
-        See `Eigh`. The other triangle of the result is zero.
+        See `Eigh`. The triangle of the result that `UPLO` does not select is zero.
     """
 
     __props__ = ("UPLO",)
@@ -258,7 +259,7 @@ class EighGrad(Op):
     def perform(self, node, inputs, outputs):
         """Compute the reverse-mode gradient of the eigensystem of a square matrix.
 
-        The gradient is infinite for equal eigenvalues, unless the cost does not depend on their eigenvectors.
+        If eigenvalues are equal and the cost depends on their eigenvectors, the gradient is infinite.
         """
         x, w, v, gw, gv = inputs
         s = v.T.dot(gv)
@@ -386,7 +387,7 @@ class QRFull(Op):
     def R_op(self, inputs, eval_points):
         """Return the tangents.
 
-        In mode 'complete', the tangents of columns that are an arbitrary basis of a null space are NaN.
+        The tangents of the columns of q that mode 'complete' adds are NaN, because these are an arbitrary basis.
         """
         (x,), (direction,) = inputs, eval_points
         if direction is None:
@@ -544,8 +545,8 @@ class SVD(Op):
         squares = _gaps(T.sqr(s))
         utgu, vtgv = T.dot(u.T, gu), T.dot(v.T, gv)
         inner = T.diag(gs) + _over_gaps(utgu - utgu.T, squares) * row + column * _over_gaps(vtgv - vtgv.T, squares)
-        # The component of gu that is orthogonal to the columns of u, and the same component for gv and v. If u or v is
-        # square, its component is zero, except for rounding errors.
+        # `outside_u` is the component of gu that is orthogonal to the columns of u. `outside_v` is the component of gv
+        # that is orthogonal to the columns of v. If u or v is square, its component is only rounding errors.
         outside_u, outside_v = gu - T.dot(u, utgu), gv - T.dot(v, vtgv)
         g = T.dot(u, T.dot(inner, vt))
         # Add a component only if its matrix, u or v, is not square. Use a switch instead of a product with this
@@ -558,7 +559,7 @@ class SVD(Op):
     def R_op(self, inputs, eval_points):
         """Return the tangents.
 
-        With `full_matrices`, the tangents of vectors that are an arbitrary basis of a null space are NaN.
+        The tangents of the vectors that `full_matrices` adds are NaN, because these vectors are an arbitrary basis.
         """
         (x,), (direction,) = inputs, eval_points
         if direction is None:
@@ -575,8 +576,8 @@ class SVD(Op):
             return [ds]
         row, column = s.dimshuffle("x", 0), s.dimshuffle(0, "x")
         gaps = _gaps(T.sqr(s))
-        # Add the components in the space of the vectors and the components that are orthogonal to this space. The
-        # orthogonal components are zero, except for rounding errors, if the vectors span the whole space.
+        # Each tangent is the sum of a component in the span of the singular vectors and a component orthogonal to this
+        # span. If the vectors span the whole space, the second component is only rounding errors, so do not add it.
         zero = np.asarray(0, x.dtype)
         du = T.dot(left, _over_gaps(inner * row + column * inner.T, gaps))
         du = du + T.switch(T.gt(x.shape[0], k), _over_gaps(moved - T.dot(left, inner), row), zero)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 def _pencil(op, a, b):
-    """Return the inputs of an Op for ``a v = w b v``: one matrix, or two matrices of the same dtype."""
+    """Return the inputs of an Op for ``a v = w b v``: only `a` if `b` is None, otherwise both, in a common dtype."""
     if b is None or (isinstance(b, Constant) and isinstance(b.type, NoneTypeT)):
         matrices = [scipy_matrix(op, a)]
     else:
@@ -192,8 +192,8 @@ class EigvalshGrad(Op):
         near, far = (np.tril, np.triu) if self.lower else (np.triu, np.tril)
         for output, factor in zip(outputs, (gw, -gw * w)):
             g = (v * factor).dot(v.conj().T)
-            # Each element off the diagonal represents two elements: the element itself and its conjugate. The diagonal
-            # is real.
+            # Each element off the diagonal that is read represents two elements of the Hermitian matrix: the element
+            # itself and its conjugate. So add the gradients with respect to both.
             g = near(g) + far(g, 1 if self.lower else -1).conj().T
             store(output, g, v.dtype)
 
@@ -314,8 +314,8 @@ class Expm(Op):
     def R_op(self, inputs, eval_points):
         (A,) = inputs
         (direction,) = eval_points
-        # ExpmGrad computes the derivative at the adjoint of its first input. The derivative at A is needed, so pass the
-        # adjoint of A.
+        # ExpmGrad computes the derivative at the adjoint of its first input. So pass the adjoint of A to get the
+        # derivative at A.
         return [None if direction is None else with_pattern(ExpmGrad()(adjoint(A), direction), A)]
 
     def infer_shape(self, node, shapes):

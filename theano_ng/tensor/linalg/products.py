@@ -208,7 +208,7 @@ def _product(lengths):
 
 
 def _tensordot_as_dot(a, b, axes, dot, batched):
-    """Return a tensordot. The operands are transposed and reshaped to matrices, which one call of `dot` multiplies.
+    """Return the tensordot of `a` and `b`: reshape the transposed operands to matrices, and call `dot` once.
 
     Parameters
     ----------
@@ -231,7 +231,7 @@ def _tensordot_as_dot(a, b, axes, dot, batched):
 
     a_lengths = [a.shape[i] for i in a_kept]
     b_lengths = [b.shape[i] for i in b_kept]
-    # Compute the size of the summed axes for each operand, so that `dot` detects a mismatch.
+    # Multiply the lengths of the summed axes separately for each operand, so that `dot` detects a mismatch.
     a_matrix = a.dimshuffle(batch + a_kept + a_sum).reshape(
         [a.shape[i] for i in batch] + [_product(a_lengths), _product([a.shape[i] for i in a_sum])], ndim=2 + first
     )

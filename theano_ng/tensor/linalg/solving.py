@@ -76,14 +76,15 @@ def diagonal_matrix(x):
 
 
 def triangle(x, lower, k=0):
-    """Return a triangle of a matrix without the first `k` diagonals, counted from the main diagonal."""
+    """Return the lower or upper triangle of a matrix, without the `k` diagonals that start at the main diagonal."""
     return T.tril(x, -k) if lower else T.triu(x, k)
 
 
 def folded(x, lower):
     """Return the gradient with respect to one triangle of a Hermitian matrix.
 
-    `x` is the gradient with respect to all elements. The other triangle is the conjugate transpose of this triangle.
+    `x` is the gradient with respect to all elements of the matrix. An element outside this triangle is the conjugate of
+    an element in this triangle, so the gradients of these two elements are added.
     """
     return triangle(x, lower, 1) + adjoint(triangle(x, not lower, 1)) + diagonal_matrix(x)
 
@@ -98,9 +99,10 @@ def unfolded(x, lower):
 
 
 def _lower_half(x):
-    """Return the lower triangle of a matrix with half of its (real) diagonal.
+    """Return the lower triangle of a matrix, with its (real) diagonal divided by 2.
 
-    For ``X = L L^H`` and the Hermitian matrix ``S = L^-1 dX L^-H``, ``dL = L _lower_half(S)``.
+    The function computes the differential of a Cholesky factor: if ``X = L L^H`` and ``S = L^-1 dX L^-H``, then
+    ``dL = L _lower_half(S)``.
     """
     return T.tril(x, -1) + diagonal_matrix(x) / 2
 
@@ -123,8 +125,8 @@ def _cholesky_pullback(factor, g, lower):
 class Cholesky(NativeOp, Op):
     """An Op that computes the Cholesky factor of a positive definite matrix `x`: a triangular matrix square root.
 
-    ``L = cholesky(X, lower=True)`` implies ``dot(L, L.T) == X``. Only one triangle of `X` is read: the lower triangle
-    if `lower` is True, and otherwise the upper triangle.
+    ``L = Cholesky(lower=True)(X)`` implies ``dot(L, L.T) == X`` for a real matrix X. Only one triangle of X is read:
+    the lower triangle if `lower` is True, and otherwise the upper triangle.
 
     Parameters
     ----------
@@ -174,7 +176,7 @@ class Cholesky(NativeOp, Op):
         (x,) = inputs
         try:
             factor = np.linalg.cholesky(x, upper=not self.lower)
-            # NumPy may accept a matrix with NaN. In this case, the diagonal of the factor contains NaN.
+            # NumPy may factorize a matrix with NaN without an error. The diagonal of the factor then contains NaN.
             if np.isnan(np.diagonal(factor)).any():
                 raise np.linalg.LinAlgError("Matrix is not positive definite")
         except np.linalg.LinAlgError:
@@ -206,7 +208,7 @@ class Cholesky(NativeOp, Op):
             return [x.zeros_like()]
         if self.on_error == "nan":
             fine = T.invert(T.any(T.isnan(factor)))
-            # Replace NaN by numbers, so that the linear systems are not singular.
+            # If the factor is NaN, replace it by ones, so that no linear system of `_cholesky_pullback` is singular.
             factor, g = T.switch(fine, factor, 1), T.switch(fine, g, 1)
         gradient = _cholesky_pullback(factor, g, self.lower)
         if self.on_error == "nan":
@@ -309,14 +311,14 @@ class Solve(NativeOp, Op):
     Parameters
     ----------
     A_structure : {'general', 'symmetric', 'lower_triangular', 'upper_triangular', 'hermitian', 'banded', 'diagonal', 'toeplitz'}
-        The structure of A. The other triangle of a triangular matrix is not read. With 'symmetric', a system with a
-        symmetric positive definite matrix takes half the work. A system with any other matrix is solved
-        as for 'general'. In both cases, all elements of A have a gradient. The last four structures have no effect:
-        systems with such matrices are solved as for 'general'.
+        The structure of A. With 'lower_triangular' or 'upper_triangular', the elements outside the named triangle are
+        not read. With 'symmetric', a system takes half the work if A is symmetric, real and positive definite;
+        otherwise the system is solved as for 'general'. With 'symmetric', the gradient is also the same as for
+        'general': all elements of A have a gradient. The last four structures have no effect.
     lower : bool
         This parameter has no effect: `A_structure` determines which triangle is read.
     overwrite_A, overwrite_b : bool
-        Whether A may be overwritten, and whether the result overwrites b.
+        `overwrite_A`: whether A may be overwritten. `overwrite_b`: whether the result overwrites b.
 
     Raises
     ------

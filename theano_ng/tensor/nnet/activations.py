@@ -47,9 +47,9 @@ _rectifier = Elemwise(scalar_rectifier, name="rectifier")
 
 
 def _like(value, x):
-    """Return a Python number in the dtype of `x`, so that activations keep this dtype.
+    """Convert a Python number to the dtype of `x`, so that activations keep this dtype.
 
-    Return other values, and all values for an integer `x`, unchanged.
+    A value that is not a Python number is returned unchanged. If `x` is not a float, all values are returned unchanged.
     """
     if isinstance(value, (int, float)) and x.dtype.startswith("float"):
         return np.asarray(value, x.dtype)
@@ -138,7 +138,7 @@ class Prepend_scalar_constant_to_each_row(Op):
 
 
 class Prepend_scalar_to_each_row(Op):
-    """An Op that prepends a column to a matrix. Inputs: the value of all elements of the column (0-d), the matrix."""
+    """An Op that prepends a column of equal elements to a matrix. Inputs: the element (0-d), and the matrix."""
 
     __props__ = ()
 

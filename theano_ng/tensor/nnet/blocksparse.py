@@ -144,7 +144,7 @@ class SparseBlockGemv(_Blocks):
         Raises
         ------
         TypeError
-            If an input has another rank, or if the indices are not integers.
+            If an input does not have the rank given above, or if the indices are not integers.
         """
         o = _check_ndim(o, 3, "output o")
         W = _check_ndim(W, 4, "weight matrix W")
@@ -217,10 +217,13 @@ class SparseBlockOuter(_Blocks):
         o : (xBlocks, yBlocks, xSize, ySize) tensor
             The blocks of the matrix to which the products are added.
         x : (batch, xWin, xSize) tensor
+            The first factors of the outer products.
         y : (batch, yWin, ySize) tensor
+            The second factors of the outer products.
         xIdx : (batch, xWin) tensor of integers
+            For each vector in `x`, the first index of the blocks to which its products are added.
         yIdx : (batch, yWin) tensor of integers
-            The indices of the blocks to which products are added.
+            For each vector in `y`, the second index of the blocks to which its products are added.
         alpha : scalar, optional
             The factor of the products. The default is 1.
 
@@ -232,7 +235,7 @@ class SparseBlockOuter(_Blocks):
         Raises
         ------
         TypeError
-            If an input has another rank, or if the indices are not integers.
+            If an input does not have the rank given above, or if the indices are not integers.
         """
         o = _check_ndim(o, 4, "output o")
         x, y = _check_ndim(x, 3, "vectors x"), _check_ndim(y, 3, "vectors y")
@@ -318,7 +321,7 @@ def sparse_block_dot(
     Raises
     ------
     TypeError
-        If an input has another rank, or if the indices are not integers.
+        If an input does not have the rank given above, or if the indices are not integers.
     """
     h, inputIdx, b, outputIdx = (as_tensor_variable(v) for v in (h, inputIdx, b, outputIdx))
     if (h.ndim, inputIdx.ndim, outputIdx.ndim) == (2, 1, 1):

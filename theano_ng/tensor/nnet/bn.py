@@ -42,10 +42,10 @@ __getattr__, __dir__, _ = lazy_names(
 
 
 class BNComposite(Composite):
-    """A scalar op for ``(x - mean) * gamma / std + beta``, which keeps no intermediate results.
+    """A scalar op that computes ``(x - mean) * gamma / std + beta`` from x, mean, std, gamma and beta.
 
-    An Elemwise with this op computes the value in one loop. Each derivative is also computed in one loop. Inputs: x,
-    mean, std, gamma, beta.
+    An Elemwise with this op computes the value in one loop, without arrays for intermediate results. Its derivatives
+    are computed from these inputs and the gradient of the output, without stored intermediate results.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def _prepare_batch_normalization_axes(axes, ndim):
     Raises
     ------
     ValueError
-        If `axes` has another value, contains an axis that does not exist, or is empty.
+        If `axes` is neither one of these strings nor a sequence of ints, contains an invalid axis, or is empty.
     """
     if isinstance(axes, str) and axes == "per-activation":
         axes = (0,)

@@ -160,7 +160,7 @@ class _OverAxes(Op):
         distance = x - mean
         d_out = d_mean = d_var = d_total = None
         if dx is not None:
-            # The Jacobian of the normalized x is symmetric, so the Op of the gradient also computes this derivative.
+            # The Jacobian of the normalized x is symmetric, so the Op of the gradient, applied to dx, computes d_out.
             d_out = AbstractBatchNormTrainGrad(self.axes)(x, dx, scale, mean, invstd, epsilon)[0]
             d_mean = _average(dx, self.axes)
             d_total = d_var = 2 * _average(distance * dx, self.axes)
@@ -331,9 +331,10 @@ class BatchNormTrain(NativeOp, _OverAxes):
 class AbstractBatchNormTrainGrad(_OverAxes):
     r"""Gradient of :class:`AbstractBatchNormTrain`.
 
-    Inputs: x, the gradient dy of the normalized x, scale, mean, invstd, epsilon (which is not read). Outputs: the
-    gradients of x, scale and bias. With :math:`\hat x = (x - mean) \cdot invstd` and averages M over the axes, these
-    gradients are :math:`scale \cdot invstd \cdot (dy - M(dy) - \hat x\, M(dy\, \hat x))`, :math:`\sum dy\, \hat x` and
+    Inputs: x, dy, scale, mean, invstd, epsilon (which is not read). Here dy is the gradient with respect to the
+    normalized x. Outputs: the gradients with respect to x, scale and bias. With
+    :math:`\hat x = (x - mean) \cdot invstd` and with the average M over the axes, the gradients are
+    :math:`scale \cdot invstd \cdot (dy - M(dy) - \hat x\, M(dy\, \hat x))`, :math:`\sum dy\, \hat x` and
     :math:`\sum dy`.
     """
 

@@ -21,8 +21,8 @@ class BaseCorrMM(CorrBase):
     ----------
     border_mode : {'valid', 'half', 'full'}, int, or a pair of int or pairs of int
         The number of zeros around images. 'valid': none; 'half': half the extent of the kernel; 'full': the extent of
-        the kernel minus one; a pair: the numbers for rows and for columns. Each number may be replaced by a pair: the
-        number of zeros before the first element and the number of zeros after the last element.
+        the kernel minus one; an int: this number on each side; a pair: the numbers for rows and for columns. Each
+        number in the pair may be replaced by a pair: the numbers of zeros before the first and after the last element.
     subsample : pair of int
         The strides: the number of pixels that the kernel moves between neighboring elements of the output.
     filter_dilation : pair of int

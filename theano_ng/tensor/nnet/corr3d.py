@@ -12,7 +12,7 @@ class BaseCorr3dMM(CorrBase):
     ----------
     border_mode : {'valid', 'half', 'full'}, int or three int
         The number of zeros around images. 'valid': none; 'half': half the extent of the kernel; 'full': the extent of
-        the kernel minus one; three ints: the numbers along each axis.
+        the kernel minus one; an int: this number on each side; three ints: one number for each axis.
     subsample : three int
         The strides: the distance that the kernel moves between neighboring elements of the output.
     filter_dilation : three int

@@ -146,7 +146,7 @@ class CorrBase(NativeOp, OpenMPOp):
         return Apply(self, inputs, [TensorType(inputs[0].dtype, flags)()])
 
     def _fitting(self, shapes):
-        """Return the `Shapes` of a correlation, and check that they fit.
+        """Check that the shapes of the inputs fit, and return the `Shapes` of the correlation.
 
         Parameters
         ----------
@@ -213,9 +213,9 @@ class CorrBase(NativeOp, OpenMPOp):
         return np.asarray(result, dtype=dtype, order="C")
 
     def _correlate(self, a, b, shapes, dtype):
-        """Compute the result as a sum over the elements of the kernel.
+        """Compute the result of a forward Op or of a gradient, in a loop over the positions (taps) in a kernel.
 
-        Each element is multiplied by one part of the image.
+        Each iteration handles the elements of all kernels at one position, and the part of the images that they meet.
         """
         groups, n = self.num_groups, self.convdim
         batch, filters, *positions = shapes.top

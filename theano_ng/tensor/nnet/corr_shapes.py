@@ -43,8 +43,8 @@ class Axis(NamedTuple):
     def kernel(self, image, output):
         """Return the length of the kernel. It is unique if the stride is 1 and the mode is not 'half'.
 
-        For 'full', ``output - image`` is the extent of the kernel minus one. For a pair, the padding counts as a part
-        of the image. For 'half', this method does not work.
+        For 'full', the extent of the kernel minus one is ``output - image``. For a pair, it is the length of the padded
+        image minus `output`. The method must not be called for 'half'.
         """
         if self.mode == "full":
             return (output - image) // self.dilation + 1
@@ -66,7 +66,7 @@ def _plain(shape):
 
 
 class Shapes(NamedTuple):
-    """The shapes of one correlation: bottom * weights -> top.
+    """The shapes of one correlation: of the images (bottom), the kernels (weights) and the output (top).
 
     Attributes
     ----------

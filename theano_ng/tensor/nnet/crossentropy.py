@@ -1,4 +1,4 @@
-"""Cross-entropies between distributions, and of distributions with labels. Some Ops also compute the softmax."""
+"""Cross-entropies of distributions with true distributions or labels. Some Ops compute the distributions by softmax."""
 
 from __future__ import annotations
 
@@ -110,7 +110,8 @@ class CrossentropySoftmaxArgmax1HotWithBias(RowOp):
 class CrossentropySoftmax1HotWithBiasDx(RowOp):
     """Gradient of the cross-entropy of softmax with respect to the input of softmax: ``dy * (sm - onehot(y_idx))``.
 
-    Inputs: dy (m elements, or one element for all rows), sm (m, n), y_idx (m) integers.
+    Inputs: dy, the gradient with respect to the cross-entropies (m elements, or one element for all rows); sm, the
+    softmax (m, n); y_idx, the labels (m) integers.
     """
 
     nin, nout = 3, 1
@@ -196,7 +197,11 @@ def crossentropy_softmax_max_and_argmax_1hot(
 
 
 class CrossentropyCategorical1HotGrad(RowOp):
-    """Gradient of `CrossentropyCategorical1Hot`: zero except for ``-g_y[i] / coding_dist[i, y[i]]`` at [i, y[i]]."""
+    """Gradient of `CrossentropyCategorical1Hot` with respect to the distributions.
+
+    Inputs: g_y, the gradient with respect to the cross-entropies (m); coding_dist (m, n); true_one_of_n, labels (m).
+    Output: a matrix (m, n) of zeros, except for ``-g_y[i] / coding_dist[i, y]`` at [i, y], where y is true_one_of_n[i].
+    """
 
     function = "onehot_crossentropy_grad"
 

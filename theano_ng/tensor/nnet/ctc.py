@@ -54,11 +54,14 @@ def _one_example(frames, labels):
     Parameters
     ----------
     frames : ndarray (steps, symbols) of float64
+        The activations.
     labels : ndarray of int
+        The labels, without padding.
 
     Returns
     -------
-    float, ndarray
+    float, ndarray (steps, symbols)
+        The cost, and its gradient with respect to the activations.
     """
     steps = len(frames)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -77,8 +80,8 @@ def _one_example(frames, labels):
     def moved(row, skips, by):
         """Return the log-probability of each state after one time step.
 
-        In a step, a path stays in its state or moves by one state, or by two states where `skips` is true. `by` is the
-        direction, 1 or -1.
+        `row` contains the log-probabilities before the step. In a step, a path stays in its state, moves by one state,
+        or moves by two states if `skips` is true for the new state. `by` is the direction, 1 or -1.
         """
         one, two = np.full((2, len(row)), -np.inf)
         if by > 0:

@@ -48,6 +48,7 @@ def _windows(mode, i, size, neib, step):
     i : {0, 1}
         0 for rows, 1 for columns.
     size, neib, step : int
+        The length of the image, the length of a window, and the distance between neighboring windows.
 
     Returns
     -------
@@ -181,9 +182,9 @@ class Images2Neibs(_Windows):
 
 
 class Images2NeibsGrad(_Windows):
-    """An Op that adds each row of a matrix to the image patch from which it was copied.
+    """An Op that adds each row of a matrix to the image patch that :class:`Images2Neibs` copies to this row.
 
-    This is the transpose of the linear map :class:`Images2Neibs`. Inputs: the rows, the four lengths of the images,
+    The Op is the transpose of the linear map :class:`Images2Neibs`. Inputs: the rows, the four lengths of the images,
     neib_shape, neib_step.
     """
 

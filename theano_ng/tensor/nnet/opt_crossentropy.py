@@ -105,7 +105,7 @@ optdb.register("softmax_by_hand", in2out(local_softmax_by_hand, ignore_newtrees=
 
 
 def _fuse_crossentropies(fgraph, softmaxes, reason):
-    """Fuse each cross-entropy node with the node of an Op in `softmaxes` that computes its first input."""
+    """Fuse each cross-entropy node with its softmax: the first input, if an Op in `softmaxes` computes it."""
     for node in fgraph.toposort():
         if node.op != crossentropy_categorical_1hot or node.fgraph is not fgraph:
             continue
@@ -194,7 +194,7 @@ def _of_the_same_order(x, axis):
 @ignores_nonfinite
 @local_optimizer([MaxAndArgmax, Argmax])
 def local_argmax_pushdown(node):
-    """Replace the argmax of an increasing function or of a softmax within rows by the argmax of its argument.
+    """Replace the argmax of f(x) by the argmax of x if f is increasing, or is a softmax over the same axis.
 
     Argmax([1])(softmax_op(A))  ->  Argmax([1])(A)          [specialize, fast_run, fast_compile_gpu]
     Argmax(None)(exp(A))  ->  Argmax(None)(A)
@@ -274,11 +274,11 @@ def local_logsoftmax():
 @ignores_nonfinite
 @rule(x - alone(log("total")))
 def local_logsoftmax_by_hand(x, total, out):
-    """Use logsoftmax for a matrix minus the logarithms of the sums of its exponentials along rows.
+    """Replace a matrix minus the logarithm of the sum of exponentials of each row by logsoftmax of the matrix.
 
     A - log(sum(exp(A), axis=1, keepdims=True))  ->  logsoftmax_op(A)          [specialize, fast_run]
 
-    The logarithm must not have other clients.
+    The rule applies only if the subtraction is the only client of the logarithm.
     """
     is_matrix = x.type == out.type and out.ndim == 2 and out.dtype in FLOATS
     return logsoftmax_op(x) if is_matrix and summed_along(T.exp(x), total) == (1,) else None
@@ -338,7 +338,7 @@ def _is_label_indexing(node):
 
 
 def _are_labels(index):
-    """Return True if an entry of an index is a vector of integers. Other entries may be slices or None."""
+    """Return True if an entry of an index is a vector of integers. Return False for slices and None, for example."""
     return getattr(index, "ndim", None) == 1 and index.dtype in INTEGERS
 
 
@@ -429,7 +429,7 @@ def _increment_over_softmax(d_sm, sm):
 
 
 def _increment_over_picked(d_sm, sm):
-    """Return (values, labels) if `d_sm` is zero except for values / sm[arange(len(labels)), labels] at the labels.
+    """Return (values, labels) if `d_sm` is ``values / sm[arange(len(labels)), labels]`` at the labels, 0 elsewhere.
 
     Return None for other variables.
     """
@@ -455,8 +455,8 @@ def local_advanced_indexing_crossentropy_onehot_grad(node):
     softmax_grad(inc_subtensor(zeros_like(A)[every_row, labels], x / softmax_op(A)[every_row, labels]), softmax_op(A))  ->
         crossentropy_softmax_1hot_with_bias_dx(-x, softmax_op(A), labels)
 
-    The quotients may have other factors that do not vary within a row. The values (x in the examples) are multiplied by
-    these factors.
+    The quotients by the softmax may have further factors that do not vary within a row. The rule multiplies the values
+    (x in the examples) by these factors.
     """
     d_sm, sm = node.inputs
     if d_sm.owner is None:
@@ -565,7 +565,7 @@ def softmax_simplifier(numerators, denominators):
 
     `x` is a matrix. The arguments are those of a simplifier; see `Canonizer.add_simplifier`.
     """
-    # Skip constants, which are arrays in these lists.
+    # Skip constants: the simplifier gets them as arrays, not as variables.
     for numerator in [n for n in numerators if isinstance(n, Variable)]:
         if op_of(numerator) != T.exp or numerator.ndim != 2:
             continue

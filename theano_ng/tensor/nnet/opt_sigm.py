@@ -204,7 +204,7 @@ def local_sigm_times_exp(node):
     """
     clients = node.outputs[0].clients
     if len(clients) == 1 and clients[0][0] != "output" and clients[0][0].op == T.mul:
-        # Wait for the larger product, the client of this node: its factors include the factors of this product.
+        # The rule is applied to the client instead: a product whose factors include the factors of this product.
         return None
     tree = parse_mul_tree(node.outputs[0], most=MAX_SHARED)
     if not perform_sigm_times_exp(tree):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class ScalarActivation(UnaryMath):
-    """A function of one real number that libm lacks. It is computed in the float type of its output.
+    """A function of one real number for which libm has no function. The number is cast to the float type of the output.
 
     Subclasses define two methods. `function(x)` computes the function of a NumPy float, and also of an array if
     `on_arrays` is true. `formula(x, out)` returns a C expression for the function, where `x` is a C expression of dtype
@@ -44,7 +44,7 @@ class ScalarActivation(UnaryMath):
             return x.dtype.type(self.value(x))
 
     def value(self, x):
-        """Compute the function as C kernels do: compute float16 in float32.
+        """Compute the function of a NumPy float. Like the C kernels, use float32 if `x` is a float16.
 
         In float16, the result of each step would be rounded, and exp(12) would overflow.
         """

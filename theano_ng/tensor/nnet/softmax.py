@@ -109,7 +109,7 @@ softmax_with_bias = SoftmaxWithBias()
 class SoftmaxGrad(RowOp):
     """Gradient of softmax: (dy - sum(dy * sm)) * sm for each row.
 
-    The inputs dy and sm are matrices of the same shape.
+    Inputs: dy, the gradient with respect to the softmax, and sm, the softmax. Both are matrices of the same shape.
     """
 
     nin, nout = 2, 1

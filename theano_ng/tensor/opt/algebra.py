@@ -90,7 +90,7 @@ def local_func_inv():
     """
 
 
-# Convert x to the dtype of the result, because the power of two integers would be an integer.
+# `widened` converts x to the dtype of the result, because an integer to the power -1 would be an integer.
 @register_canonicalize
 @rule((inv(x), widened(x) ** -1))
 def local_inv_canon():
@@ -114,9 +114,9 @@ def local_abs_lift(node):
     abs(x / y)  ->  abs(x) / abs(y)
     abs(x * abs(y))  ->  abs(x) * abs(y)
 
-    `check_for_x_over_absX` needs this form. If the product has other clients, the rule does not apply: the product is
-    computed anyway, and in a long chain of such products each absolute value would contain the absolute values of all
-    earlier factors.
+    `check_for_x_over_absX` needs this form. The rule applies only if the absolute value is the only client of the
+    product or quotient. With more clients, the product is computed anyway, and in a long chain of such products, each
+    absolute value would contain the absolute values of all earlier factors.
     """
     (v,) = node.inputs
     inner = v.owner
@@ -143,7 +143,8 @@ def local_abs_merge(node):
     abs(x) * abs(y)  ->  abs(x * y)          [specialize, fast_run]
     abs(x) / abs(y)  ->  abs(x / y)
 
-    If an absolute value has other clients, the rule does not apply, because this absolute value is computed anyway.
+    The rule applies only if the product or quotient is the only client of each absolute value. An absolute value with
+    more clients is computed anyway.
     """
     merged, others = [], []
     for i in node.inputs:
@@ -232,7 +233,7 @@ def local_add_specialize(node):
     new_inputs = []
     for i in node.inputs:
         value = constant_value(i)
-        # Remove the zero. If a tensor of zeros extends the shape of the sum, `_filled` restores this shape.
+        # Keep all terms except zeros. If a tensor of zeros broadcasts the sum to a larger shape, `_filled` restores it.
         if value is None or value != 0:
             new_inputs.append(i)
     if len(new_inputs) == len(node.inputs):
@@ -274,8 +275,8 @@ def local_mul_specialize(node):
     -x * y  ->  -(x * y)
     x * 0  ->  zeros_like(x)
 
-    If a negated factor has other clients, it is computed anyway. If the number of negations is odd, one such factor
-    stays in the product, so that the product needs no negation.
+    A negated factor that has clients besides the product is computed anyway. If the number of negations is odd, one
+    such factor stays in the product, so that the result needs no negation.
     """
     out = node.outputs[0]
     values = [constant_value(i) for i in node.inputs]
@@ -438,7 +439,7 @@ def local_pow_specialize(node):
     if make is None:
         return False
     if x.dtype != out.dtype:
-        # `pow` computes in the dtype of the result: the replacement must not overflow or round earlier.
+        # `pow` computes in the dtype of the result. Cast x, so that its square does not overflow in a narrower dtype.
         x = T.cast(x, out.dtype)
     if out.dtype[0] in "iu" and exponent < 0:
         return False
@@ -457,8 +458,8 @@ def local_pow_specialize_device(node):
     x ** 5  ->  x * sqr(sqr(x))          [specialize_device, fast_run]
     x ** -3  ->  inv(x * sqr(x))
 
-    The rule runs after the move to a device, because a device may have a better `pow`. It applies to exponents up to
-    512 in absolute value.
+    The rule runs after the move to a device, because a device may have a better `pow`. It applies to exponents whose
+    absolute value is from 3 to 512.
     """
     out = node.outputs[0]
     x, y = node.inputs
@@ -563,7 +564,7 @@ def local_upcast_elemwise_constant_inputs(node):
 @ignores_nonfinite
 @local_optimizer([T.Dot])
 def local_0_dot_x(node):
-    """Replace a matrix product with zeros by zeros.
+    """Replace a matrix product that has a zero operand by zeros.
 
     dot(zeros_like(x), y)  ->  Assert()(constant(0., dtype='float64'), eq(zeros_like(x).shape[0], y.shape[0]))
                                                                [canonicalize, stabilize, fast_run]

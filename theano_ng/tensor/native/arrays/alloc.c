@@ -17,7 +17,7 @@
 #define KEEP_BLOCKS 64
 /* The number of bytes before the data in a block. With this number, the data is aligned to cache lines, and starts in
  * the middle of a page. The data of other large arrays, from glibc, starts 16 bytes after the start of a page. A loop
- * that reads one array and writes the other is up to a third slower if, modulo the page size, the address of a store is
+ * that reads one array and writes another is up to a third slower if, modulo the page size, the address of a store is
  * slightly below the address of a load. */
 #define HEADER 2112
 /* The domain of NumPy's data in tracemalloc: numpy.lib.tracemalloc_domain. */
@@ -219,7 +219,7 @@ static PyDataMem_Handler fill_handler = {
 };
 static PyObject *fill_capsule;
 
-/* Return the size of an array of numbers in bytes. Return 0 if the array is empty or too large. */
+/* Return the size in bytes of an array of numbers. Return 0 if the array is empty or too large. */
 static size_t bytes_of(int nd, const npy_intp *dims, int type_num)
 {
     PyArray_Descr *dtype = PyArray_DescrFromType(type_num);

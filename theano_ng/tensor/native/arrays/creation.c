@@ -17,7 +17,8 @@
 
 /* ---------------------------------------------------------------- eye, tri: (rows, columns, k) */
 
-/* Store the number 1 of a type. Return its size in bytes, or 0 with an exception set for an unsupported type. */
+/* Store the number 1 in the type `type_num`. Return the number of bytes, or 0 with an exception set if the type is not
+ * supported. */
 static int one_of(int type_num, char *bytes)
 {
 #define STORE(number, ctype)             \

@@ -10,7 +10,7 @@
 #define M1 2147483647u
 #define M2 2147462579u
 
-/* y modulo m for y <= 2 m. For y = 2 m the result is m, as in the published code; the later steps treat it like 0. */
+/* y modulo m for y <= 2 m. For y = 2 m the result is m, as in the published code; the later steps treat m like 0. */
 #define REDUCED(y, m) ((y) < (y) - (m) ? (y) : (y) - (m))
 
 enum { AS_FLOAT16, AS_FLOAT32, AS_FLOAT64 };
@@ -23,7 +23,7 @@ static inline __attribute__((always_inline)) uint16_t half_of(float value)
         uint32_t bits;
     } x = {value}, shifted = {value + 0.5f};
     /* For numbers below 2^-14, the last bit of a float16 is worth 2^-24, like the last bit of the float value + 0.5.
-     * The sum is therefore rounded as needed. */
+     * The addition of 0.5 therefore rounds the value as a conversion to float16 does. */
     uint32_t subnormal = shifted.bits - 0x3f000000u;
     uint32_t normal = (x.bits - (112u << 23) + 0xfffu + ((x.bits >> 13) & 1u)) >> 13;
     return (uint16_t)(value < 6.103515625e-05f ? subnormal : normal);
@@ -206,7 +206,7 @@ static int tng_mrg_uniform(int nin, int nout, PyObject **in, PyObject **out, con
     npy_intp steps = total / n, more = total % n, item = PyArray_ITEMSIZE(sample);
     char *to = PyArray_BYTES(sample);
     Streams streams;
-    /* Streams from which no number is drawn keep their states. */
+    /* Numbers are drawn from the first `drawn` streams only. The other streams keep their states. */
     npy_intp drawn = steps > 0 ? n : more;
     for (npy_intp first = 0; first < drawn; first += CHUNK) {
         npy_intp count = drawn - first < CHUNK ? drawn - first : CHUNK;

@@ -387,7 +387,7 @@ finish:
  *
  * modes: one for each coordinate (0: raise, 1: wrap, 2: clip). */
 
-#define BLOCK 1024 /* coordinates of a block, which stay in the cache from axis to axis */
+#define BLOCK 1024 /* number of coordinates in a block, which stays in the cache while all axes are processed */
 
 /* Return 1 if a coordinate is out of bounds. */
 CLONES static int any_outside(npy_intp n, const int64_t *x, int64_t length)

@@ -276,7 +276,7 @@ static int set_reshaped(PyObject **out, PyArrayObject *x, int nd, npy_intp *dims
     return 0;
 }
 
-/* Inputs: x, a vector of sizes, one of which may be -1. */
+/* Inputs: x; a vector of sizes, one of which may be -1. */
 NATIVE_FUNCTION(reshape, ndim)
 static int tng_reshape(int nin, int nout, PyObject **in, PyObject **out, const struct reshape_params *params)
 {
@@ -366,7 +366,7 @@ static int tng_join(int nin, int nout, PyObject **in, PyObject **out, const stru
     PyArrayObject **x = (PyArrayObject **)(in + 1);
     int n = nin - 1, nd = PyArray_NDIM(x[0]);
     if (params->view >= 0)
-        Py_CLEAR(out[0]); /* must not be overwritten: it may be an input of the previous call */
+        Py_CLEAR(out[0]); /* do not overwrite the previous output: it may be an input of the previous call */
     int64_t axis;
     if (read_axis(in[0], nd, &axis, "Join") < 0)
         return -1;
@@ -434,7 +434,7 @@ static int tng_join(int nin, int nout, PyObject **in, PyObject **out, const stru
     return 0;
 }
 
-/* Inputs: x, axis, a vector of sizes. Each output is a copy of a part of x. */
+/* Inputs: x; axis; a vector with the size of each output along the axis. Each output is a copy of a part of x. */
 static int tng_split(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {
     PyArrayObject *x = (PyArrayObject *)in[0];
@@ -566,7 +566,7 @@ static int tng_alloc_empty(int nin, int nout, PyObject **in, PyObject **out, con
     return native_alloc(out, nin, dims, (int)params->type_number) == NULL ? -1 : 0;
 }
 
-/* Inputs: x, a vector with one number of repetitions for each dimension of the result. The result has at least as many
+/* Inputs: x; a vector with one number of repetitions for each dimension of the result. The result has at least as many
  * dimensions as x. */
 NATIVE_FUNCTION(tile, ndim)
 static int tng_tile(int nin, int nout, PyObject **in, PyObject **out, const struct tile_params *params)

@@ -13,13 +13,13 @@
 
 typedef void (*inc_row_fn)(ptrdiff_t n, char *dst, ptrdiff_t ds, const char *src, ptrdiff_t ss);
 
-/* An attribute of the loops. Modules that must run on any machine of an architecture define it, so that the compiler
- * makes clones of the loops for several instruction sets. */
+/* An attribute of the functions below. A module that must run on every processor of an architecture defines this macro,
+ * so that the compiler makes clones of the functions for several instruction sets. */
 #ifndef INC_ROW_CLONES
 #define INC_ROW_CLONES
 #endif
 
-/* The types have alignment 1, because views of misaligned memory are legal operands. */
+/* The elements have a type with alignment 1, because an operand may be a view of misaligned memory. */
 #define INC_ROW_FOR(NAME, TYPE)                                                                          \
     INC_ROW_CLONES static void NAME(ptrdiff_t n, char *dst, ptrdiff_t ds, const char *src, ptrdiff_t ss) \
     {                                                                                                    \

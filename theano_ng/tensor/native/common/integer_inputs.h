@@ -51,7 +51,7 @@ static inline int read_axis(PyObject *value, int nd, int64_t *axis, const char *
     return 0;
 }
 
-/* Read one dimension length from each of n inputs; n is at most `most`. Return 0, or -1 with an exception set. */
+/* Read one dimension length from each of n inputs. Return 0, or -1 with an exception set, for example if n > `most`. */
 static inline int read_sizes(int n, PyObject **in, npy_intp *dims, int most, const char *who)
 {
     if (n > most) {

@@ -103,7 +103,8 @@ static inline void strided_fill(npy_intp itemsize, npy_intp n, char *dst, const 
     memcpy(dst + whole, pattern, (size_t)(bytes - whole));
 }
 
-/* Fill `bytes` bytes at `data` by repeating the first `done` bytes. Pieces stay small enough for the cache. */
+/* Fill `bytes` bytes at `data` by repeating the first `done` bytes. At most 16 KiB are copied at a time, or the first
+ * `done` bytes if they are longer, so that the copied bytes stay in the cache. */
 static inline void strided_repeat(char *data, npy_intp done, npy_intp bytes)
 {
     npy_intp period = done;

@@ -327,8 +327,8 @@ struct axis_taps {
     /* first: index of the first output of the grid in the result; outputs: number of outputs of the grid. In a
      * gradient, the outputs of a grid are `stride` apart. */
     int64_t first, outputs;
-    /* n: number of taps; tap: the indices of the taps; source: for each tap, the pixel that it multiplies for the first
-     * output, counted from the start of the frame */
+    /* n: number of taps; tap: the indices of the taps; source: for each tap, the pixel that the tap reads for the first
+     * output of the grid, counted from the start of the frame */
     int64_t n, *tap, *source;
 };
 
@@ -358,7 +358,8 @@ static int64_t taps_of_axis(const struct geometry *g, int axis, int kind, struct
     }
     else {
         for (int64_t t = 0; t < k; ++t) {
-            /* Tap t connects image pixel first + s q with output q + source, for every integer q. */
+            /* For every integer q, tap t connects image pixel first + s q with output q + (first + pad - t d) / s. The
+             * pixels first + s q form one grid; list[i].source contains the quotient. */
             int64_t first = (t * d - g->pad[axis]) % s;
             first += first < 0 ? s : 0;
             if (first >= g->image[axis])
@@ -405,7 +406,7 @@ static int64_t taps_of_axis(const struct geometry *g, int axis, int kind, struct
     return n_grids;
 }
 
-/* Compute the frame's sizes from start, stride, pitch and phases. Return 0, or -1 with MemoryError if they are too
+/* Compute the frame's sizes from start, stride, pitch and phases. Return 0, or -1 with MemoryError if the frame is too
  * large. */
 static int finish_frame(struct frame *frame, int64_t item, int64_t slack)
 {
@@ -433,7 +434,7 @@ static int finish_frame(struct frame *frame, int64_t item, int64_t slack)
     return 0;
 }
 
-/* Return the offset of a tap in the frame of a channel. */
+/* Return the offset of the pixel at position source[i] along each axis i, in a channel of the frame. */
 static int64_t place(const struct frame *frame, const int64_t *source)
 {
     int64_t slots = 0, pixel = 0;

@@ -7,18 +7,19 @@
  * of a tap are the pixels of the first tap, moved by a constant offset, and the pixels for a line of outputs are
  * contiguous.
  *
- * The micro-kernel `tile` multiplies packed weights with lines of the frame. If a tile is `shifted`, the lines are read
- * in place, and the columns between the lines give useless results. Otherwise the pixels of the tile are first packed
- * into a block. Packing has a small cost for each tile, but gives no useless results. If there are enough filters to
- * fill registers, the filters are placed along registers (`across`). Then every pixel is read in place, no result is
- * useless, and the sums are transposed at the end.
+ * The micro-kernel `tile` multiplies packed weights with lines of the frame. If a pass is `shifted`, the lines are
+ * read in place, and the columns of the frame between the lines give useless results. Otherwise the pixels of each tile
+ * are first packed into a block. Packing has a small cost for each tile, but gives no useless results. If there are
+ * enough filters to fill registers, the filters are placed along registers (`across`). Then every pixel is read in
+ * place, no result is useless, and the sums are transposed at the end.
  *
  * If most pixels under the taps are padding, as in the gradient of a small image, the products are scattered
  * (`scattered`). Each pair of a filter and a tap is treated as a filter with a single tap. Each pixel is multiplied
  * with the weights of all pairs, and each product is added to its output. */
 
-/* The maximum size of a block of packed weights (filters; channels times taps), and the number of tiles that are
- * multiplied with the block before the next block. The block and the tiles stay in the second-level cache. */
+/* A block of packed weights has at most FILTERS_AT_ONCE filters, and SUMMED_AT_ONCE pairs of a channel and a tap. At
+ * most TILES_AT_ONCE tiles are multiplied with a block before the next block. The block and the tiles stay in the
+ * second-level cache. */
 #define FILTERS_AT_ONCE 256
 #define SUMMED_AT_ONCE 192
 #define TILES_AT_ONCE 6
@@ -37,8 +38,8 @@
 struct TYPED(pass) {
     int64_t grid[3];       /* number of outputs along each axis */
     int64_t to;            /* offset of the first output of this pass in the output channel of a filter */
-    int64_t taps, summed;  /* number of taps of the pass; number of channels times taps */
-    npy_intp *off;         /* [summed] offsets in the frame of the pixels for the first output */
+    int64_t taps, summed;  /* number of taps of the pass; number of channels times `taps` */
+    npy_intp *off;         /* [summed] offsets of the pixels for the first output, in the frame */
     const int64_t *weight; /* [taps] offset of the tap in the kernel */
     /* [group][panel][summed][filter of the panel] packed weights, where a panel is the filters of one call of `tile`
      * or `across`; NULL: each block of weights is packed when it is used */
@@ -46,7 +47,7 @@ struct TYPED(pass) {
     int shifted, across;
     int64_t linear;                  /* pixels of the frame from the first output's pixel to the last output's pixel */
     const struct TYPED(pass) * pair; /* the pass that computes the adjacent outputs, and runs together with this pass */
-    int64_t chunks;                  /* number of chunks of filters, which are computed one after the other */
+    int64_t chunks;                  /* number of chunks of filters; 0: this pass is the `pair` of another pass */
     /* whole: tiles of a unit (struct unit) of job->images images; rest: tiles of the last unit, if it has fewer
      * images */
     struct tiling whole, rest;
@@ -80,8 +81,8 @@ struct TYPED(job) {
     struct TYPED(pass) * passes;
 };
 
-/* Find the pixels *first ... *end - 1 of a line of the frame (pixels 0 ... q - 1) that are in the image, which has
- * `length` pixels. Pixel p of the line is pixel start + step * p of the image. */
+/* A line of the frame has the pixels 0 ... q - 1. Pixel p is pixel start + step * p of a line of the image, which has
+ * `length` pixels. Find the pixels *first ... *end - 1 of the frame's line that are inside the image. */
 static void TYPED(inside)(int64_t start, int64_t step, int64_t length, int64_t q, int64_t *first, int64_t *end)
 {
     *first = start >= 0 ? 0 : (-start + step - 1) / step;
@@ -284,7 +285,8 @@ static int TYPED(plan)(const struct TYPED(job) * job, const struct TYPED(pass) *
             .begin = begin, .count = count, .wide = (count + lanes - 1) / lanes, .pieces = tiling->pieces + first};
         TYPED(add_pieces)(job, pass, begin, begin + count, tiling);
         tile->n_pieces = tiling->n_pieces - first;
-        /* If the frame is the image itself (`borrowed`), memory after the last pixel must not be read. */
+        /* If the frame is the image itself (`borrowed`), memory after the last pixel must not be read. Set `exact`
+         * for tiles whose loops would otherwise read this memory. */
         if (job->frame.borrowed)
             tile->exact = pass->shifted ? begin + tile->wide * lanes > pass->linear : begin + count > all - 2 * lanes;
         tile->pack = !pass->shifted || tile->exact;
@@ -574,7 +576,7 @@ static double TYPED(choose)(const struct TYPED(job) * job, struct TYPED(pass) * 
      * previous addition to the same sum. */
     double alone = registers > 1 ? 1.02 : job->kernels->rows < 8 ? 2 : 1.2;
     double across = real * registers * (alone + TRANSPOSING / (pass->summed > 0 ? pass->summed : 1));
-    /* Add 5 %, because lines of pixels are usually not aligned to registers. Filters are aligned. */
+    /* Add 5 %, because lines of pixels are usually not aligned to registers. Filters (`across`) are aligned. */
     double best = 1.05 * (shifted <= packed ? shifted : packed);
     pass->shifted = shifted <= packed;
     pass->across = across < best && !job->scattered;
@@ -582,8 +584,8 @@ static double TYPED(choose)(const struct TYPED(job) * job, struct TYPED(pass) * 
     return (pass->across ? across : best) * pass->summed;
 }
 
-/* Choose the number of images that are computed together. Small images are combined if no tile is shifted, so that
- * weights are read for more than a few pixels. */
+/* Choose the number of images that are computed together. Small images are combined if no pass is shifted: each weight
+ * that is read is then used for many pixels. */
 static void TYPED(choose_images)(struct TYPED(job) * job, int threads)
 {
     int64_t least = NPY_MAX_INTP, size = job->channels * job->frame.channel,

@@ -2,7 +2,8 @@
  * file for each pair, with REAL, MASK, WIDTH (bytes of a register), ROWS (rows of accumulators) and NAME(f) defined; a
  * pragma selects the instruction set.
  *
- * Each loop keeps a tile of ROWS x COLUMNS sums in registers. Sizes and offsets are in elements. */
+ * Each loop keeps a tile of sums in registers: `rows` rows, usually of `wide` registers each. Sizes and offsets are in
+ * elements. */
 typedef REAL NAME(vec) __attribute__((vector_size(WIDTH), aligned(sizeof(REAL)), may_alias));
 typedef REAL NAME(half) __attribute__((vector_size(WIDTH / 2), aligned(sizeof(REAL)), may_alias));
 typedef REAL NAME(least) __attribute__((vector_size(16), aligned(sizeof(REAL)), may_alias));
@@ -13,8 +14,8 @@ typedef MASK NAME(mask) __attribute__((vector_size(WIDTH), aligned(sizeof(REAL))
 #define LEAST ((int)(16 / sizeof(REAL)))
 #define INLINE static inline __attribute__((always_inline))
 
-/* sums[i][j] += sum over k of a[k][i] b[off[k] + j], for `rows` i and `wide` registers of j. If `fresh`, the previous
- * sums are not read. Rows of sums are 3 registers apart. */
+/* sums[i][j] += sum over k of a[k][i] b[off[k] + j], for `rows` values of i and `wide` registers of values of j. If
+ * `fresh`, the previous sums are not read. Rows of sums are 3 registers apart. */
 INLINE void NAME(tile)(const int rows, const int wide, npy_intp n, const REAL *a, const REAL *b, const npy_intp *off,
                        REAL *sums, int fresh)
 {
@@ -178,7 +179,7 @@ static void NAME(pack)(npy_intp n, const npy_intp *off, const REAL *from, const 
         REAL *line = to + pieces[p].column;
         npy_intp whole = pieces[p].n / LANES * LANES;
         if (whole < pieces[p].n && pieces[p].column + whole + LANES <= 3 * LANES)
-            whole += LANES; /* the next pieces overwrite the excess */
+            whole += LANES; /* copy a whole register: the next pieces overwrite the excess elements */
         for (npy_intp i = 0; i < whole; i += LANES)
             for (npy_intp k = 0; k < n; ++k)
                 *(VEC *)(line + k * 3 * LANES + i) = *(const VEC *)(source + off[k] + i);
@@ -225,7 +226,7 @@ static void NAME(transpose)(npy_intp rows, npy_intp columns, const REAL *in, npy
                             npy_intp step)
 {
     for (npy_intp begin = 0; begin < columns; begin += LANES) {
-        /* Handle the last columns, some of them a second time. */
+        /* The last round handles a whole register of columns if possible, so it may repeat some columns. */
         npy_intp column = columns >= LANES && begin + LANES > columns ? columns - LANES : begin;
         npy_intp count = columns - column < LANES ? columns - column : LANES;
         VEC v[LANES];

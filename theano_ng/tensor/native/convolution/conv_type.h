@@ -234,7 +234,7 @@ static int TYPED(correlate_weights)(const struct geometry *g, const struct TYPED
         return -1;
     tabulate(g, &job.frame, grids[0], grids[1], grids[2], job.channels, job.off, weight);
     memset(job.sums, 0, sums * sizeof *job.sums);
-    /* A task is a group, or a share of the channels and taps of a group if several threads work on it. */
+    /* A task is a group. If several threads work on each group, a task is a share of its channels and taps. */
     int64_t shares = few || g->groups >= threads ? 1 : threads, rows = kernels->rows * 3;
     int64_t share = (all + shares - 1) / shares;
     share = (share + rows - 1) / rows * rows;

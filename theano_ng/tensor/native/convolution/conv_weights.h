@@ -1,9 +1,9 @@
-/* The gradient of correlation with respect to the weights, for one floating-point type. A tap is one
- * position in a filter. A tile of sums has a row for each channel and tap, and a column for each filter. Each sum is
+/* The gradient of correlation with respect to the weights, for one floating-point type. A tap is one position
+ * in a filter. A tile of sums has a row for each pair of a channel and a tap, and a column for each filter. Each sum is
  * over pixels of the frame (conv_engine.h). conv_type.h includes this file once for each type. */
 
 /* PIXELS_AT_ONCE: maximum number of pixels of a block of lines. The sums of a tile are computed for several blocks
- * before the next tile: for at most BLOCKS_AT_ONCE blocks with at most PIXELS_ROOM pixels. */
+ * before the next tile: for at most BLOCKS_AT_ONCE blocks, which have at most PIXELS_ROOM pixels together. */
 #define PIXELS_AT_ONCE 128
 #define PIXELS_ROOM 384
 #define BLOCKS_AT_ONCE 32

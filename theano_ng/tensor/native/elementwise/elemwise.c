@@ -38,7 +38,7 @@ typedef void (*kernel_fn)(int64_t n, char **ptr, const int64_t *stride);
     PART(in_strides, (nin * nd))     /* [nin][nd] strides of the inputs that the plan was made for */               \
     PART(out_strides, (nout * nd))   /* [nout][nd] strides of the outputs */                                        \
     PART(low, nin + nout)            /* bytes from an operand's data pointer to its lowest address */               \
-    PART(high, nin + nout)           /* bytes from an operand's data pointer to the end of its highest address */   \
+    PART(high, nin + nout)           /* bytes from an operand's data pointer to the end of its highest element */   \
     PART(base, nin + nout)           /* bytes from the data pointer to the first element; loops may be reversed */  \
     PART(item, nin + nout)           /* item size */                                                                \
     PART(buffered, nin + nout)       /* whether the operand goes through a buffer */                                \
@@ -249,7 +249,8 @@ static int reads_in_place(const Plan *p, int nd, int nop, const struct operand_p
 static void choose_buffers(Plan *p, int nd, int nop, const struct operand_params *operands, int has_maybe_broadcast,
                            int loops)
 {
-    /* ROW_MIN < PIECE_MIN, so a piece has room for at least one of the rows that are run together. */
+    /* Call the kernel for each row if rows are long. Shorter rows are run together, in pieces. A piece has room for at
+     * least one such row, because ROW_MIN < PIECE_MIN. */
     int rows = loops > 1 && p->lens[0] >= ROW_MIN;
     if (loops > 1 && has_maybe_broadcast && p->lens[0] >= HOIST_MIN && reads_in_place(p, nd, nop, operands, 1))
         rows = 1;
@@ -302,7 +303,7 @@ static void make_plan(Plan *p, int nd, int nin, int nout, PyObject **in, PyObjec
 typedef struct {
     const Plan *plan;
     kernel_fn kernel;
-    char **data; /* [nop] first element of the loop, then the pointer to the int for zero divisors */
+    char **data; /* [nop + 1] where the loops start in each operand, then the pointer to the int for zero divisors */
     int nd, nin, nop;
 } Run;
 
@@ -335,8 +336,8 @@ typedef struct {
 #define RUN_CLONES
 #endif
 
-/* Copies of items in reversed order, and of every second item. The step is a constant for the compiler, so these runs
- * use vectors. */
+/* Copies of items in reversed order, and of every second item. The compiler knows the step of these copies, and can
+ * therefore vectorize the loops. */
 #define RUNS(T)                                                                    \
     RUN_CLONES static void gather_reversed_##T(T *to, const T *last, int64_t n)    \
     {                                                                              \
@@ -674,7 +675,8 @@ static void run_all(const Run *run, int64_t openmp_minsize)
 #ifdef _OPENMP
     int count = openmp_minsize > 0 && size >= openmp_minsize ? native_threads() : 1;
     if (count > 1) {
-        /* Each thread gets whole pieces, so that no two threads write to one cache line of a contiguous output. */
+        /* Each thread gets whole rows, or whole pieces of PIECE_MAX elements. With pieces, no two threads write to
+         * one cache line of a contiguous output. */
         int64_t grain = rows ? 1 : PIECE_MAX, grains = (units + grain - 1) / grain;
 #pragma omp parallel num_threads(count)
         {

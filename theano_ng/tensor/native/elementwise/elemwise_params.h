@@ -7,9 +7,9 @@
 /* An input or output.
  *   broadcastable: bit d is set if dimension d is broadcastable
  *   type_number: NumPy's type number
- *   kind: how the kernel reads the operand
+ *   kind: how the kernel reads the operand (VARYING, HOISTED or MAYBE_BROADCAST)
  *   overwrites: for an output, the input that it overwrites (-1: none)
- *   divides: whether the kernel divides by the operand; a zero is then an error (divisors.h) */
+ *   divides: DIVISION or MODULO if the kernel divides by the operand: a zero is then an error (divisors.h) */
 NATIVE_PARAMS(operand, broadcastable, type_number, kind, overwrites, divides);
 enum { VARYING, HOISTED, MAYBE_BROADCAST };
 

@@ -19,8 +19,8 @@ typedef struct {
     char *data;
 } BasicView;
 
-/* Append the dimension that results from a slice of an axis with length `size` and stride `stride`. Move the data
- * pointer to the first element of the slice. */
+/* Append to `view` the dimension that results if start:stop:step indexes an axis of length `size` and stride `stride`.
+ * Move the data pointer of `view` to the first element of this slice. */
 static inline void push_slice(BasicView *view, npy_intp size, npy_intp stride, npy_intp start, npy_intp stop,
                               npy_intp step)
 {
@@ -170,8 +170,8 @@ typedef struct {
     int n_arrays;
     IndexArray array[NPY_MAXDIMS];
     npy_intp base; /* sum of the offsets of all 0-d index arrays */
-    /* The walk over bdim, where adjacent dimensions are merged. If a mask is the only index array, the walk is over the
-     * mask's dimensions. */
+    /* The walk over the positions of `bdim`. `dim` has the dimensions of `bdim`, with adjacent dimensions merged. If a
+     * mask is the only index array, the walk is over the mask's dimensions. */
     int nd;
     npy_intp dim[NPY_MAXDIMS], at[NPY_MAXDIMS], left;
     PyArrayObject *mask; /* owned */
@@ -231,8 +231,8 @@ static npy_intp next_of_mask(Gather *g, npy_intp *offset)
 {
     int last = g->nd - 1;
     npy_intp count = 0;
-    /* The loop ends when at most 64 positions of the chunk are free. A run is limited to the free positions, so filling
-     * the last positions would take many short runs. */
+    /* The loop ends when at most 64 positions of the chunk are free. A run reads at most as many mask elements as there
+     * are free positions, so filling the last positions would take many short runs. */
     while (g->left > 0 && count < GATHER_CHUNK - 64) {
         npy_intp run = last < 0 ? 1 : g->dim[last] - g->at[last], room = GATHER_CHUNK - count;
         if (run > room)

@@ -169,8 +169,9 @@ static inline npy_intp absolute(npy_intp value)
     return value < 0 ? -value : value;
 }
 
-/* Plan moves for the dimensions `g->rest`, with strides dst and src. index_dst, index_src: the smallest strides between
- * positions. `add`: the function that adds rows, NULL for copies. Return the number of elements at each position. */
+/* Plan moves for the dimensions `g->rest`, which have the strides `dst` in the destination and `src` in the source.
+ * index_dst, index_src: the smallest strides between positions in these arrays. `add`: the function that adds rows, or
+ * NULL for copies. Return the number of elements at each position. */
 static npy_intp mover_plan(Mover *m, const Gather *g, PyArrayObject *z, inc_row_fn add, const npy_intp *dst,
                            const npy_intp *src, npy_intp index_dst, npy_intp index_src)
 {
@@ -278,8 +279,8 @@ DEFINE_PICK(16)
 DEFINE_PICK(32)
 DEFINE_PICK(64)
 
-/* A run is the last dimension of the walk. Return 1 if runs have at least 16 positions, and only one index array varies
- * along them, with contiguous int32 or int64 indices. Store the number of this array in *which. */
+/* Return 1 if runs along the last dimension of the walk have at least 16 positions, and if only one index array varies
+ * along a run, with contiguous int32 or int64 indices. Store the number of this array in *which. */
 static int picks(const Gather *g, const Mover *m, int *which)
 {
     int last = g->nd - 1;

@@ -121,7 +121,7 @@ done:
 
 /* ---------------------------------------------------------------- choose
  *
- * Inputs: the numbers, then the choices, or one array whose first dimension lists the choices. */
+ * Inputs: the numbers; then either the choices, or one array whose first dimension lists the choices. */
 enum { MODE_RAISE, MODE_WRAP, MODE_CLIP };
 
 /* Read the numbers of n <= CHUNK choices, and bring them into the range 0 .. many - 1 according to `mode`. Return the
@@ -230,7 +230,7 @@ typedef struct {
     int count, listed, nd;
     PyArrayObject **array;
     char **at;               /* current address in each operand */
-    npy_intp *stride, *step; /* stride: [count][DIMS], for the dimensions of the result; step: of the last dimension */
+    npy_intp *stride, *step; /* stride: [count][DIMS] in each dimension of the result; step: in the last dimension */
     npy_intp dim[DIMS];
 } Operands;
 

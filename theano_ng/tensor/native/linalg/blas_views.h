@@ -11,8 +11,8 @@
 
 enum { TYPE_S, TYPE_D, TYPE_C, TYPE_Z, N_TYPES };
 
-/* Fill `table` with the `count` addresses of the functions `names`, which the Python function `addresses` of a module
- * returns. */
+/* Fill `table` with the addresses of the `count` functions `names`. The Python function `addresses` of the module
+ * returns a dict of these addresses. Return 0, or -1 with an exception set. */
 static inline int fill_table(const char *module_name, int count, const char *const *names, void **table)
 {
     PyObject *module = PyImport_ImportModule(module_name);
@@ -36,7 +36,7 @@ static inline int fill_table(const char *module_name, int count, const char *con
     return 0;
 }
 
-/* Return the column of the table for the dtype of an array, or -1 with an exception set if BLAS does not support it. */
+/* Return the column of the table for the dtype of an array, or -1 with an exception set if BLAS lacks this dtype. */
 static inline int blas_type(PyArrayObject *a)
 {
     switch (PyArray_TYPE(a)) {

@@ -170,7 +170,7 @@ static void clear_other_triangle(char *data, npy_intp n, npy_intp ld, int upper,
     }
 }
 
-/* Copy a matrix whose rows are `line` bytes apart. If its rows are contiguous, copy only the triangle that is read
+/* Copy a matrix whose rows are `line` bytes apart. If each row is contiguous, copy only the triangle that LAPACK reads
  * later. */
 static void copy_triangle(char *dst, const char *src, npy_intp n, npy_intp line, npy_intp step, npy_intp size,
                           int upper)
@@ -316,7 +316,7 @@ static int solve_full(int type, int n, int k, char *lu, int ld, int columns, cha
         substitute(type, 1, 0, 0, n, k, lu, ld, x);
     }
     else if (info == 0) {
-        /* A = U^T L^T P^T */
+        /* LAPACK has factorized A^T = P L U, so A = U^T L^T P^T */
         substitute(type, 1, 1, 0, n, k, lu, ld, x);
         substitute(type, 0, 1, 1, n, k, lu, ld, x);
         for (int i = n - 1; i >= 0; --i)

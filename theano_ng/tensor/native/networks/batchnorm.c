@@ -84,8 +84,8 @@ static void lay_out(int nd, const npy_intp *dims, const char *averaged, Layout *
     }
 }
 
-/* Return the number of adjacent columns that are computed together, from 64 to COLUMNS. If possible, all elements of
- * these columns fit into the cache. */
+/* Return the number of adjacent columns that are computed together: the largest multiple of 64 up to COLUMNS for which
+ * all elements of the columns fit into the cache. If even 64 columns do not fit, return 64. */
 static npy_intp columns_at_once(const Layout *l, size_t bytes)
 {
     npy_intp columns = CACHE / ((npy_intp)bytes * (l->count > 0 ? l->count : 1)) / 64 * 64;

@@ -1,10 +1,10 @@
 /* Gradients of pooling, for one floating-point type; pool.c includes this file once for each type, after pool_planes.h.
  *
  * The values of windows (maxima, gradients) are spread over a line: for stride s, the value of each window becomes a
- * block of s equal entries, at the positions of the first s elements of the window. The window of element i in layer l
- * is (i + pad) / s - l. A spread line that is shifted by l blocks has, at each element, the value of the element's
- * window in layer l, so all columns can be computed in parallel. In a spread line, `before` entries precede the entry
- * of element 0. Entries without a window are zero. */
+ * block of s equal entries, at the positions of the first s elements of the window. In layer l
+ * (pool_windows.h), element i belongs to window (i + pad) / s - l. A spread line that is shifted by l blocks has, at
+ * each element, the value of the element's window in layer l, so all columns can be computed in parallel. In a spread
+ * line, `before` entries precede the entry of element 0. Entries without a window are zero. */
 /* Return g if the element x equals the maximum, else 0. g is passed by value, because a conditional load would prevent
  * vectorization. */
 INLINE REAL NAME(at)(REAL x, REAL maximum, REAL g)
@@ -50,8 +50,8 @@ static void NAME(spread_rest)(const Windows *w, const REAL *restrict from, REAL 
                 to[o * stride + r] = from[o];
 }
 
-/* Compute the gradients of the elements of a line that equal a maximum. The values of layer l are `stride` entries
- * before the values of layer l - 1. */
+/* Compute the gradients of the elements of a line: each element gets the gradients of the windows whose maximum it
+ * equals. The values of layer l are `stride` entries before the values of layer l - 1. */
 INLINE void NAME(gradient_at_maxima)(const Windows *w, const int add, const REAL *restrict x, const REAL *maxima,
                                      const REAL *g, const REAL *g_rest, REAL *restrict gx)
 {
@@ -130,8 +130,8 @@ INLINE void NAME(max_grad_by_lines)(const Windows *w, const REAL *x, const REAL 
     }
 }
 
-/* Compute the gradients in those columns of a line that belong to no pair of columns of pool_stride2.h. pairs[0]: the
- * first pair of columns inside the image; pairs[1]: the pair after the last pair inside the image. */
+/* Compute the gradients in the columns of a line that are left over: those outside the pairs of columns that
+ * pool_stride2.h handles. The pairs pairs[0] to pairs[1] - 1 are inside the image. */
 INLINE void NAME(single_columns)(const Axis *a, const int window, const int two, const npy_intp *pairs, const REAL *x,
                                  const REAL *z, const REAL *g, const REAL *z2, const REAL *g2, REAL *gx)
 {

@@ -94,8 +94,8 @@ INLINE void NAME(sum_of_dense)(npy_intp count, npy_intp window, const ACC *restr
             z[o] += line[o + k];
 }
 
-/* Call f for the usual window sizes and strides, with constants, so that compilers unroll the loops. pool_stride2.h
- * handles stride 2 for floating-point types. */
+/* For the usual window sizes and strides, call f with these numbers as constants, so that compilers unroll the loops.
+ * Stride 2 is missing, because pool_stride2.h handles it for floating-point types. */
 #ifdef WORD
 #define USUAL_SIZES(f, count, window, stride, line, z) \
     if (stride == 1)                                   \

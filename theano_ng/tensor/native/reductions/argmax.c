@@ -26,7 +26,7 @@ static const uint64_t bits_64[32] = EACH_BIT;
                 ++i;                                                                                            \
             return i;                                                                                           \
         }                                                                                                       \
-        /* The last step may compare some elements again: they differ from `best`. */                           \
+        /* The last step may compare some elements again. This is harmless: they differ from `best`. */         \
         for (;; i = n - i >= 64 ? i + 32 : n - 32) {                                                            \
             M found = 0;                                                                                        \
             for (int k = 0; k < 32; ++k)                                                                        \
@@ -207,7 +207,8 @@ static void find_all(const Find *find, PyArrayObject *rows, int64_t length, int6
 {
     int kept = PyArray_NDIM(rows) - 1, along = -1;
     int64_t stride = PyArray_STRIDE(rows, kept), item = PyArray_ITEMSIZE(rows), position[MAX_ND + 1] = {0}, count = 1;
-    /* Short or interleaved groups are searched together along the last kept dimension, whose indices are contiguous. */
+    /* Short or interleaved groups are searched together, along the last kept dimension (`along`): their entries of
+     * `index` are contiguous. */
     if (kept > 0) {
         int64_t width = PyArray_DIM(rows, kept - 1), step = llabs(PyArray_STRIDE(rows, kept - 1));
         if (width > 1 && (length < 16 || (width >= 16 && step < llabs(stride))))

@@ -16,7 +16,7 @@
 #define PIECE 256         /* strided elements of a row that are copied to a buffer at once */
 #define PIECES 4          /* rows whose pieces are copied to the buffer at once */
 #define CACHED (4 << 20)  /* bytes; extremes of larger arrays are faster row by row than several rows at a time */
-#define MAX_SHARES 64     /* parts of a reduction that threads compute */
+#define MAX_SHARES 64     /* maximum number of parts of a reduction that is divided among threads */
 #define SHORT 16          /* elements; for shorter runs a call of the fold costs more than strided access */
 
 /* The operation that combines elements. */
@@ -37,7 +37,7 @@ typedef struct {
 
 /* -- loops -------------------------------------------------------------------------------------------------------- */
 
-/* Write `count` copies of `bytes` bytes. */
+/* Write `count` copies of the `bytes` bytes at `from`. */
 static void fill(char *to, int64_t count, const char *from, int64_t bytes)
 {
     int64_t done = bytes, all = count * bytes;
@@ -218,7 +218,7 @@ static void fold_loops(const FoldPlan *plan, const Loops *given, char *acc, cons
     if (l.count > 1 && l.len[0] < SHORT && l.len[1] > 4 * l.len[0]
         && !(l.as[0] == plan->acc_item && l.as[1] == 0 && l.xs[1] == l.len[0] * l.xs[0]))
         swap_loops(&l, 0, 1);
-    /* If the innermost loop runs along accumulators, move the first reduced loop to the second place. */
+    /* If the innermost loop runs along accumulators, move the first reduced loop to the second place, for fold_rows. */
     int rows = 0;
     if (l.as[0] != 0)
         for (int k = 1; k < l.count && !rows; ++k)
@@ -249,12 +249,12 @@ static void fold_loops(const FoldPlan *plan, const Loops *given, char *acc, cons
     }
 }
 
-/* The division of a reduction into shares, which threads compute. It does not depend on the number of threads, so that
- * the bits of the result do not depend on it either. */
+/* The division of a reduction into shares, which threads compute. The division does not depend on the number of
+ * threads, so that the result has the same bits for every number of threads. */
 typedef struct {
     int loop; /* the loop that is divided */
     int64_t count, grain;
-    char *own; /* private accumulators of the shares of a reduced loop; NULL: the shares have separate accumulators */
+    char *own;    /* private accumulators of the shares of a reduced loop; NULL: shares have no common accumulator */
     int64_t room; /* bytes of the private accumulators of one share */
 } Shares;
 
@@ -598,8 +598,8 @@ static int finish(Reduction *r, PyObject *out, int status)
 }
 
 /* Reduce with an operation that has no identity. The accumulators start with the first element of each group. Then each
- * reduced axis, from the smallest stride to the largest, is folded from index 1 on. While an axis
- * is folded, the axes with larger strides stay at index 0. */
+ * reduced axis, from the smallest stride to the largest, is folded from index 1 on. While an axis is folded, the
+ * reduced axes with larger strides stay at index 0. */
 static int fold_from_first(Reduction *r, const int64_t *dims, PyArrayObject *x, const int64_t *x_strides)
 {
     int64_t box[MAX_ND];

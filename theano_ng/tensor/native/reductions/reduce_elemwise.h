@@ -1,10 +1,10 @@
 /* Reductions of elementwise operations, without an array for the intermediate result; part of reduce.c.
  *
- * For sums, a summing kernel (`folds`) is called for runs of the inputs. The kernel adds the values that it computes to
- * one accumulator, or each value to a separate accumulator. For other reductions, the elementwise kernel computes
- * blocks that fit the cache, and each block is then folded. Sums along some of the axes are computed in blocks, too, if
- * the array is small, if the runs are short, or if the accumulators of a run are not contiguous. Then the summing
- * kernel computes a block by adding each value to a zero in a separate array, and this array is folded. */
+ * For sums, a summing kernel (`folds`) is called for runs: the elements along the innermost loop. The kernel adds all
+ * values that it computes to one accumulator, or each value to a separate accumulator. For reductions other than sums,
+ * the elementwise kernel computes blocks that fit the cache, and each block is then folded. Sums along some of the axes
+ * are also computed in blocks if the array is small, if the runs are short, or if the accumulators of a run are not
+ * contiguous. For such a block, the summing kernel adds each value to a zero in a separate array, which is folded. */
 #ifndef THEANO_NG_REDUCE_ELEMWISE_H
 #define THEANO_NG_REDUCE_ELEMWISE_H
 
@@ -25,14 +25,14 @@ NATIVE_TABLE(reduce_elemwise, operand, operands, REDUCTION, kernel, program, fol
 NATIVE_READER(reduce_elemwise)
 enum { NO_SUM, ONE_SUM, SEPARATE_SUMS };
 
-#define BLOCK 32768  /* bytes of intermediate results that are reduced while they are in the cache */
+#define BLOCK 32768  /* bytes of a block of intermediate results, which is reduced while it is in the cache */
 #define COLUMNS 1024 /* maximum number of adjacent accumulators of a block; they stay in the cache, too */
 
-/* The division of the common shape into blocks. */
+/* The division of the common shape of the inputs into blocks. */
 typedef struct {
     int64_t dims[MAX_ND], block[MAX_ND];
     int order[MAX_ND]; /* dimensions, in the order in which blocks are counted */
-    int rank[MAX_ND];  /* dimensions, from the largest stride to the smallest, so that blocks are arrays in C order */
+    int rank[MAX_ND];  /* dimensions, by decreasing stride of the leading input; a block is a C array in this order */
     int64_t start[MAX_ND];
 } Blocks;
 
@@ -48,7 +48,7 @@ static void order_dimensions(Blocks *b, int nd, const int64_t *strides)
         b->rank[k] = b->order[nd - 1 - k];
 }
 
-/* Set the sizes of blocks of elements of `item` bytes, and the order of blocks. */
+/* Set b->block, the lengths of a block, and b->order. An element of a block has `item` bytes. */
 static void cut_blocks(Blocks *b, int nd, int64_t axes, int64_t item)
 {
     int64_t room = BLOCK / item;
@@ -115,8 +115,8 @@ static int set_views(int nd, int nin, PyObject **in, const struct operand_params
     return 0;
 }
 
-/* Compute and fold one block after the other. In `inner` and in r->strides, dimensions are counted by rank. Return 0,
- * or -1 with an exception set. */
+/* Compute and fold one block after the other. In `inner` and in r->strides, dimension k is dimension b->rank[k] of the
+ * inputs. Return 0, or -1 with an exception set. */
 static int reduce_blocks(Reduction *r, Blocks *b, int nin, PyObject **in, native_fn elemwise,
                          struct elemwise_params *inner, int64_t item, int has_divisors)
 {
@@ -186,11 +186,11 @@ static int leading_input(int nd, int nin, PyObject **in, const struct operand_pa
 
 #define LEAF 4096        /* elements that one call adds to one accumulator; the sums of longer runs are pairwise */
 #define GATHERED 2048    /* elements of strided operands that are copied to a buffer at once */
-#define LONG 128         /* elements; for shorter runs, several rows are passed to the kernel at once */
+#define LONG 128         /* elements of a run; for shorter runs, several rows are passed to the kernel at once */
 #define LONG_REPEATED 32 /* instead of LONG, if a single value of an operand would have to be repeated along each run */
 
-/* A kernel of loops/kernel.py that sums: the pointer of its output is the address of the accumulator. The stride of its
- * output is 0 if there is only one accumulator; otherwise accumulators are contiguous. */
+/* A summing kernel, which loops/kernel.py generates. Its output pointer is the address of the first accumulator. Its
+ * output stride is 0 if there is only one accumulator; otherwise accumulators are contiguous. */
 typedef void (*summing_fn)(int64_t n, char **ptr, const int64_t *stride);
 
 typedef struct {
@@ -200,14 +200,14 @@ typedef struct {
     const struct operand_params *operands;
     int64_t *stride; /* strides of the inputs and accumulators, for the kernel; stride[-1] is the program's address */
     const int64_t *item;
-    char *room;       /* `gathered` elements of each operand, one operand after the other */
+    char *room;       /* buffer for `gathered` elements of each operand, one operand after the other */
     int64_t gathered; /* GATHERED, or fewer if there are fewer elements; a multiple of 16, for alignment */
     int64_t *filled;  /* for each operand, the number of rows in `room` that need not be copied again */
     int *zeros;       /* set to 1 by the kernel if a divisor is zero */
 } Summing;
 
-/* Nested loops over all operands and the accumulators, innermost first. Loop k has the strides `steps[k * nin + i]` of
- * operands, and `as[k]` of accumulators; `as[k]` is 0 if the loop is reduced. */
+/* Nested loops over all operands and the accumulators, innermost first. In loop k, operand i has the stride
+ * `steps[k * nin + i]`, and the accumulators have the stride `as[k]`. `as[k]` is 0 if the sum runs along loop k. */
 typedef struct {
     int count;
     int64_t len[MAX_ND + 1], as[MAX_ND + 1];
@@ -251,8 +251,9 @@ static int make_nest(Nest *nest, int nd, const int *rank, const int64_t *dims, c
     return 1;
 }
 
-/* Set the strides of the inputs for the kernel. `steps`: the steps along a run, or NULL for several rows. The inputs of
- * kind MAYBE_BROADCAST are single values if `steps` is not NULL and all of these inputs have the step 0. */
+/* Set the strides of the inputs for the kernel. `steps`: the strides of the inputs along a run, or NULL if the kernel
+ * gets several rows at once. If `steps` is not NULL and all inputs of kind MAYBE_BROADCAST have the step 0, the kernel
+ * treats these inputs as single values. */
 static void set_strides(const Summing *s, const int64_t *steps)
 {
     int same = steps != NULL;
@@ -264,7 +265,7 @@ static void set_strides(const Summing *s, const int64_t *steps)
     }
 }
 
-/* Make a loop over one element. */
+/* Add a loop over one element to a nest without loops, because the kernel is called for the innermost loop. */
 static void single_element(Nest *nest, const Summing *s)
 {
     nest->count = 1;
@@ -331,8 +332,8 @@ static void add_run(const Summing *s, int64_t n, char *const *data, const int64_
 }
 
 /* Add each element of several rows of n elements to a separate accumulator. There are at most GATHERED elements. The
- * strides in s->stride are the item sizes, or 0 for HOISTED operands. If all rows of an operand are the same, only the
- * rows from s->filled on are copied. */
+ * strides in s->stride are the item sizes, or 0 for HOISTED operands. If all rows of an operand are the same, the first
+ * s->filled rows are already in s->room, and only later rows are copied. */
 static void add_rows(const Summing *s, int64_t n, int64_t rows, char *const *data, const int64_t *steps,
                      const int64_t *row_steps, char *acc)
 {
@@ -397,7 +398,8 @@ static void sum_wide(const Summing *s, int64_t n, int64_t rows, char *const *dat
     memcpy(acc, wide, (size_t)(n * item));
 }
 
-/* Add rows of n elements each to the same accumulators. A tile of accumulators stays in the cache. */
+/* Add rows of n elements each to the same n accumulators. Process the columns in tiles whose accumulators stay in the
+ * cache. */
 static void sum_rows(const Summing *s, int64_t n, int64_t rows, char *const *data, const int64_t *steps,
                      const int64_t *row_steps, char *acc)
 {
@@ -556,7 +558,7 @@ static void sum_blocks(Reduction *r, Blocks *b, const Summing *s, PyObject **in,
     } while (next_block(b, r->nd));
 }
 
-/* Sum with memory for copied operands and for a block. Return 0, or -1 with an exception set. */
+/* Sum after allocating memory for copied operands and for a block. Return 0, or -1 with an exception set. */
 static int sum_with_room(Reduction *r, Blocks *b, int64_t x_item, Summing *s, PyObject **in, Nest *nest, int separate,
                          char **data, char *acc)
 {
@@ -639,7 +641,7 @@ static const NativeEntry *elemwise_entry(void)
 #define INNER_WORDS(n_operands) \
     ((sizeof(struct elemwise_params) + (size_t)(n_operands) * sizeof(struct operand_params)) / sizeof(int64_t))
 
-/* Write the packed parameters of tng_elemwise to INNER_WORDS words of memory. */
+/* Write the packed parameters of tng_elemwise to `room`, which has INNER_WORDS(n_operands) words. Return them. */
 static struct elemwise_params *inner_params(const struct reduce_elemwise_params *params, int64_t *room)
 {
     struct elemwise_params *inner = (struct elemwise_params *)room;
@@ -672,8 +674,8 @@ static int tng_reduce_elemwise(int nin, int nout, PyObject **in, PyObject **out,
     Reduction r;
     if (elemwise == NULL || item < 0 || lead < 0 || result_dims(nd, nin, in, params->operands, b.dims) < 0)
         return -1;
-    /* Sort the dimensions by the strides of the leading input. Dimensions along which it is broadcast are the
-     * outermost. */
+    /* Sort the dimensions by the strides of the leading input. Dimensions along which this input is broadcast become
+     * the outermost. */
     for (int d = 0; d < nd; ++d)
         strides[d] =
             is_broadcast(&params->operands[lead], d) ? INT64_MAX : llabs(PyArray_STRIDE((PyArrayObject *)in[lead], d));
@@ -683,7 +685,7 @@ static int tng_reduce_elemwise(int nin, int nout, PyObject **in, PyObject **out,
     if (params->folds != NO_SUM)
         return finish(&r, *out, sum_elemwise(&r, &b, item, nin, in, params));
     cut_blocks(&b, nd, params->axes, item);
-    /* From here on, the dimensions of blocks and of the reduction are counted by rank. */
+    /* In a block and in r.strides, dimension k is dimension b.rank[k] of the inputs. */
     struct elemwise_params *inner = inner_params(params, room);
     memcpy(strides, r.strides, sizeof strides);
     for (int k = 0; k < nd; ++k)

@@ -44,7 +44,7 @@ typedef void (*rows_fn)(int64_t n, char *acc, const char *x, int64_t row_stride,
         for (int64_t j_ = 0; j_ < (n); ++j_)        \
             (to)[j_] = *(const T *)((from) + j_ * (stride));
 
-/* Fold the elements that remain after the loop over whole vectors, in groups of 8. The 8 elements of a group have
+/* Fold groups of 8 of the elements that remain after the loop over whole vectors. The 8 elements of a group have
  * separate accumulators, so that an operation does not wait for the previous operation. */
 #define FOLD_LANES(OP, T, S, STRIDE)                                                                             \
     {                                                                                                            \
@@ -94,7 +94,7 @@ typedef void (*rows_fn)(int64_t n, char *acc, const char *x, int64_t row_stride,
             *a = OP(*a, b);                                                              \
         }
 
-/* Define the form for rows. M: the type in which 4 elements are combined, at least as wide as S. */
+/* Define NAME_rows. M: the type in which the elements of 4 rows are combined before T; it is at least as wide as S. */
 #define FOLD_ROWS(name, OP, T, S, M)                                                                           \
     VECTORISED static void name##_rows(int64_t n, char *acc, const char *x, int64_t row_stride, int64_t rows)  \
     {                                                                                                          \
@@ -253,9 +253,9 @@ typedef void (*rows_fn)(int64_t n, char *acc, const char *x, int64_t row_stride,
     }                                                                \
     *(T *)acc = total;
 
-/* Define all forms of an extreme. The compiler vectorizes the loop over lanes. (With vector types, it would split
- * the selection `?:`.) NaN is looked for separately: BARE is the extreme of numbers, FLAG an integer type of the size
- * of T. */
+/* Define all forms of a maximum or minimum. The code has loops over lanes, which the compiler vectorizes, instead of
+ * vector types, for which the compiler would split the selection `?:`. BARE ignores NaN, so NaN is searched separately.
+ * FLAG: an integer type of the size of T. */
 #define FOLD_ORDER(name, OP, BARE, T, FLAG, IS_FLOAT)                                                                  \
     VECTORISED static void name(int64_t n, char *acc, int64_t acc_stride, const char *x, int64_t x_stride)             \
     {                                                                                                                  \
@@ -396,7 +396,7 @@ ORDER(u64, uint64_t, int64_t, 0)
 ORDER(f32, float, int32_t, 1)
 ORDER(f64, double, int64_t, 1)
 
-/* Bit operations do not depend on the sign. */
+/* Bit operations do not depend on the sign, so unsigned integers use these folds, too. */
 #define BITS(suffix, T)           \
     FOLD(and_##suffix, AND, T, T) \
     FOLD(or_##suffix, OR, T, T)   \
@@ -406,8 +406,8 @@ BITS(16, int16_t)
 BITS(32, int32_t)
 BITS(64, int64_t)
 
-/* `all` and `any` of bools: every byte but 0 is true. A fold into one result ends after the block that
- * decides the result. */
+/* `all` and `any` of bools: every nonzero byte is true. A fold into one result ends after the block that decides the
+ * result. */
 #define ALL(a, b) ((a) & ((b) != 0))
 #define ANY(a, b) ((a) | ((b) != 0))
 #define FOLD_LOGICAL(name, OP, DECIDED)                                                                       \
@@ -470,8 +470,8 @@ VECTORISED static void halves_as_floats(int64_t n, const char *x, int64_t x_stri
             to[i] = half_as_float(*(const uint16_t *)(x + i * x_stride));
 }
 
-/* Define a fold of half floats, which are converted to floats piece by piece. The accumulator has the type of the fold
- * `single`. */
+/* Define a fold of half floats, which are converted to floats piece by piece. `single`: the fold of floats that is
+ * called for each piece. This fold determines the type of the accumulator. */
 #define FOLD_HALF(name, single)                                                                  \
     static void name(int64_t n, char *acc, int64_t acc_stride, const char *x, int64_t x_stride)  \
     {                                                                                            \

@@ -31,12 +31,13 @@ NATIVE_READER(row_program)
 
 #define TILE_ELEMENTS 1024 /* elements of a tile of short rows */
 #define ACROSS_ROWS 16     /* minimum number of rows of a tile if the elements of a row are not adjacent */
-#define SPREAD_BELOW 112   /* elements of a row; a kernel processes several shorter rows at once */
+#define SPREAD_BELOW 112   /* elements of a row; if rows are shorter, one call of a kernel processes several of them */
 
 /* A value and its memory.
  *   base, strides: the data of an input or output, or the value's own memory
  *   own: memory for the value in a tile or block; NULL: the value is read or written at `base`
- *   spread, spread_rows: the value of each row, repeated for each element of the row, and the number of these rows
+ *   spread: memory with the value of each row, once for each element of the row
+ *   spread_rows: the number of rows whose values are in `spread`
  *   every: bytes from the value of a row to the value of the next row; -1: this distance is not the same for all rows
  *   flat: whether the elements of a row are adjacent
  *   copied: whether the part of the value that belongs to a tile is copied to `own` */
@@ -66,7 +67,7 @@ typedef struct {
     int64_t row, count; /* the first row of the tile, and the number of its rows */
 } RowRun;
 
-/* Return the address of a value for a row: the address of the first element. */
+/* Return the address of the first element that row number `row` of a value has. */
 static char *row_address(const RowRun *run, const RowValue *v, int64_t row)
 {
     if (v->every >= 0)
@@ -395,8 +396,8 @@ static int provide_outputs(RowRun *run, int n_values, int nin, PyObject **in, Py
     return 0;
 }
 
-/* Distribute memory for tiles, blocks and accumulators. If `room` is NULL, only determine the size. Return the size in
- * bytes. */
+/* Assign parts of the memory `room` to tiles, blocks and accumulators. If `room` is NULL, only determine the size of
+ * this memory. Return the size in bytes. */
 static int64_t distribute(RowRun *run, int n_values, int64_t n_buffers, char *room)
 {
     int64_t size = 0, block = run->wide ? PAIRWISE_MIN : run->tile * run->columns, whole = run->tile * run->columns;

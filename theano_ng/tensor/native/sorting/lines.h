@@ -10,7 +10,7 @@
 #include "native.h"
 
 #define LINES_OUTPUTS 2
-#define LINES_BUFFER ((npy_intp)256 << 10) /* bytes of a buffer; a buffer has at least room for LINES_GROUP lines */
+#define LINES_BUFFER ((npy_intp)256 << 10) /* bytes of a buffer; if LINES_GROUP lines need more, the buffer is larger */
 #define LINES_GROUP 16
 
 /* Process `rows` lines of the input and of each output; pitches are in bytes. Return 0, or -1 with an exception set. */

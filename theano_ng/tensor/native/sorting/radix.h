@@ -46,9 +46,9 @@ static inline int radix_positions(npy_intp *count, int bits, npy_intp n)
 /* Define radix_<name>, which sorts the elements x of type `bits_t` by `KEY(element)` into z. The memory of x and of z
  * does not overlap. tmp has room for n elements.
  *
- * If there are more than three digits, elements are first sorted by the upper three digits. Usually little work then
- * remains for an insertion sort. If the elements are concentrated in few parts of their range, much work remains, and
- * all digits are used instead. */
+ * If there are more than three digits, elements are first sorted by the upper three digits. An insertion sort then
+ * completes the order, usually with few moves. If it needs too many moves, because the elements are concentrated in few
+ * parts of their range, the elements are sorted by all digits instead. */
 #define DEFINE_RADIX(name, bits_t, KEY)                                                                            \
     static inline __attribute__((always_inline)) void counts_##name(                                               \
         const bits_t *x, npy_intp n, bits_t low, int shift, const int passes, int bits, npy_intp *count)           \

@@ -102,9 +102,9 @@ typedef struct {
     uint64_t *best;          /* k keys, and k words of work space */
 } Choice;
 
-/* Choose the k best elements of a line in one scan: add to a pool (`best`) each element that is better than the k-th
- * best element before it. Return 0 if so many elements are added that the scan is slow (for example if each element of
- * the line is better than the previous element). */
+/* Choose the k best elements of a line in one scan. Add an element to a pool (`best`) only if it is better than the
+ * limit: the k-th best element when the pool was last sorted. Return 0 if so many elements are added that the scan is
+ * slow (for example if each element of the line is better than the previous element). */
 static int choose_few(const Choice *c, const char *x)
 {
     Keyed best[FEW_KEYED], other[FEW_KEYED];

@@ -106,8 +106,8 @@ static int store_counts(PyObject **out, const int64_t *starts, npy_intp unique, 
     return 0;
 }
 
-/* Compute the unique values of x, which is real, by sorting. If `counts`, also count them. The outputs `indices` and
- * `inverse` are not computed. */
+/* Compute the unique values of x, which is real, by sorting. If `counts`, also count how often each value occurs. The
+ * outputs `indices` and `inverse` are not computed. */
 static int unique_values(PyArrayObject *x, PyObject **out, int counts)
 {
     npy_intp n = PyArray_SIZE(x), item = PyArray_ITEMSIZE(x), unique = 0;

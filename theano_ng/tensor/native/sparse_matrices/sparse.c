@@ -64,7 +64,7 @@
 #undef T
 #undef NAME
 
-/* For complex types, MAC multiplies as NumPy does, without the special cases for NaN of the C standard. */
+/* For complex types, MAC multiplies as NumPy does, without the special cases that the C standard defines for NaN. */
 typedef struct {
     npy_float32 re, im;
 } pair32;
@@ -186,8 +186,10 @@ static int read_pattern(Pattern *p, PyObject *indices, PyObject *indptr, PyObjec
     return 0;
 }
 
-/* Check that input `which`, if it exists, equals `length`, the length of the matching dimension of the dense operand.
- * The input is the length of the minor dimension of the sparse matrix. Return 0, or -1 with an exception set. */
+/* Check that the minor dimension of the sparse matrix is as long as the matching dimension of the dense operand.
+ * `which`: the number of the optional input that contains the length of the minor dimension; without this input,
+ * nothing is checked. `length`: the length of the dense dimension. `what`: "rows" or "columns", for the message. Return
+ * 0, or -1 with an exception set. */
 static int same_minor(int nin, PyObject **in, int which, npy_intp length, const char *what)
 {
     int64_t given;

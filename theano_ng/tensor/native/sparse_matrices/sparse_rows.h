@@ -193,8 +193,8 @@ static void NAME(matrix_plus_entries)(npy_intp lines, const npy_int32 *start, co
             ADD_TO(*(T *)(z + index[k] * minor), data[k]);
 }
 
-/* z[k] = the sum of the entries of the other matrix at the position of entry k. `line` has one element for each minor
- * position; all elements of `line` are zero before and after the call. */
+/* z[k] = the sum of the entries that a second matrix (other_start, other_index, other) has at the position of entry k.
+ * `line` has one element for each minor position; all elements of `line` are zero before and after the call. */
 static void NAME(entries_of_other)(npy_intp lines, const npy_int32 *start, const npy_int32 *index,
                                    const npy_int32 *other_start, const npy_int32 *other_index, const T *other, T *line,
                                    T *z)

@@ -375,9 +375,9 @@ class BaseAbstractConv(Op):
     # Derivatives ------------------------------------------------------------------------------------------------------------
 
     def _apply(self, direction, *inputs):
-        """Return the output of an Op of the family.
+        """Apply the Op of the family for a direction, and return its output.
 
-        Gradients need no shape checks, because the forward node checks the shapes.
+        The Ops of gradients add no assertions of shapes, because the forward node already has these assertions.
         """
         op = self.twin(direction)
         checks = {} if direction == "forward" else {"add_assert_shape": False}

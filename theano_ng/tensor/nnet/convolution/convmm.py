@@ -1,7 +1,7 @@
-"""Ops of convolutions and their gradients. They are the Ops of `corr` and `corr3d`, but read kernels in reverse order.
+"""Ops of convolutions and of their gradients: the Ops of `corr` and `corr3d`, with kernels read in reverse order.
 
-A correlation with ``kern[:, :, ::-1, ::-1]`` gives the same result as a convolution. But the Op of the correlation
-would first copy the reversed kernels, and its gradient with respect to the kernels would have to be reversed.
+A convolution with ``kern`` is equal to a correlation with ``kern[:, :, ::-1, ::-1]``. But the correlation Op would
+first copy the reversed kernels, and the gradient with respect to the kernels would have to be reversed, too.
 """
 
 from theano_ng.tensor.nnet.corr import CorrMM, CorrMM_gradInputs, CorrMM_gradWeights

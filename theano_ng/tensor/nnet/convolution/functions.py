@@ -178,7 +178,7 @@ def conv3d(
     subsample, filter_dilation : three int
     filter_flip : bool
     num_groups : int
-        See :func:`conv2d`.
+        All parameters have the meanings that they have in :func:`conv2d`.
 
     Returns
     -------
@@ -196,7 +196,7 @@ def _lengths_of(shape, name, rank):
     numbers of entries.
     """
     if shape is None:
-        raise ValueError("%s must be given, because several shapes have the same convolution" % name)
+        raise ValueError("%s must be given, because the other two shapes do not determine it" % name)
     shape = tuple(shape)
     if len(shape) not in rank:
         raise ValueError("%s must have %s elements, got %s" % (name, " or ".join(map(str, rank)), shape))
@@ -425,24 +425,24 @@ def conv2d_transpose(
 ) -> TensorVariable:
     """Compute the transposed convolution ("deconvolution") of images with kernels.
 
-    The transposed convolution is the gradient of a convolution with respect to its images. Its input has the shape of
-    the output of this convolution.
+    The transposed convolution is the gradient of a convolution with respect to the images. The input of the transposed
+    convolution has the shape of the output of the original convolution.
 
     Parameters
     ----------
     input : (batch, input channels, rows, columns) tensor
         Images.
     filters : (input channels, output channels, rows, columns) tensor
-        Kernels. Their channels have the order of the convolution that is transposed.
+        Kernels of the original convolution, whose output channels are the input channels here, and vice versa.
     output_shape : sequence of 4
         The shape of the result. Batch and channels are int, constant or None; rows and columns are int, constant or
         scalar variable.
     filter_shape : None, or sequence of 4 or 6 ints, constants or None
     border_mode
-        The padding of the convolution. The transposed convolution crops this padding: 'valid' crops nothing, 'full'
-        crops the most.
+        The padding of the original convolution. The transposed convolution crops this padding: 'valid' crops nothing,
+        'full' crops the most.
     input_dilation : pair of int
-        The strides of the convolution.
+        The strides of the original convolution.
     filter_flip, filter_dilation, num_groups, unshared
         See :func:`conv2d`.
 
@@ -624,7 +624,7 @@ def causal_conv1d(
     Raises
     ------
     ValueError
-        If an argument has another rank, or if a shape has another number of entries.
+        If an argument does not have the rank given above, or if a shape has a wrong number of entries.
     """
     input, filters = as_tensor_variable(input), as_tensor_variable(filters)
     rank = 4 if unshared else 3

@@ -159,9 +159,9 @@ def local_conv2d_gradweight_cpu(op, images, maps, out):
         ConvOp()(images.dimshuffle(1, 0, 2, 3), maps.dimshuffle(1, 0, 2, 3)[:, :, ::-1, ::-1]).dimshuffle(1, 0, 2, 3)[:, :, ::-1, ::-1]
         [40, conv_opts, fast_compile, fast_run]
 
-    The gradient is a convolution of the images with the gradient of the output, with batch and channels exchanged. The
-    lengths of the kernels must follow from the lengths of the images and of the output. So the rule applies only
-    without strides, and in the modes 'valid' and 'full'.
+    The gradient is a convolution of the images with the gradient of the output. First, the batch axis and the channel
+    axis of both tensors are exchanged. The rule applies only if the lengths of the images and of the output determine
+    the lengths of the kernels: without strides, and in the modes 'valid' and 'full'.
     """
     images, top = images.dimshuffle(1, 0, 2, 3), maps.dimshuffle(1, 0, 2, 3)
     if op.border_mode == "full":

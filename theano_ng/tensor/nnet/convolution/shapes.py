@@ -88,7 +88,7 @@ def axis_modes(border_mode, convdim):
     Raises
     ------
     ValueError
-        If the mode has another value, or contains a negative number.
+        If the mode has none of these forms, or contains a negative number.
     """
     if isinstance(border_mode, str) and border_mode in ("valid", "half", "full"):
         return [(0, 0) if border_mode == "valid" else border_mode] * convdim
@@ -181,8 +181,8 @@ def get_conv_gradweights_shape_1axis(image_shape, top_shape, border_mode, subsam
     Returns
     -------
     int, scalar variable or None
-        None if an argument is None, or if kernels of several lengths give this output: if there are strides, or in mode
-        'half'.
+        None if an argument is None. Also None with strides or in mode 'half', because kernels of several lengths then
+        give this output.
     """
     if None in (image_shape, top_shape, border_mode, subsample, dilation):
         return None
@@ -338,7 +338,8 @@ def assert_conv_shape(shape):
     Returns
     -------
     tuple
-        The given shape. If a length is a variable that is not constant, it is checked at run time (AssertionError).
+        The given shape. A length that is not constant is replaced by the output of an `Assert`, which checks
+        the length at run time (AssertionError).
 
     Raises
     ------

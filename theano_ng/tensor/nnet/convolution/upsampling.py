@@ -31,7 +31,7 @@ def _checked_ratio(ratio):
         return int(ratio)
     if isinstance(ratio, Variable) and ratio.ndim == 0 and ratio.dtype in INTEGERS:
         number = known(ratio)
-        # Cast the variable, because products with a narrow dtype would overflow.
+        # Cast the variable, because products of lengths and a ratio of a narrow dtype could overflow.
         return cast(ratio, "int64") if number is None else _checked_ratio(number)
     raise ValueError("the ratio must be an integer, got %s" % (ratio,))
 
@@ -86,8 +86,8 @@ def bilinear_kernel_2D(ratio: int, normalize: bool = True) -> TensorVariable:
 def _neighbours(x, axis):
     """Return the elements before and after each gap between neighboring elements of an axis.
 
-    A gap is also added before the first element and after the last element. The missing neighbor of such a gap is a
-    copy of its other neighbor.
+    There is also a gap before the first element and a gap after the last element. Each of these two gaps has the same
+    element (the first or the last) on both sides.
     """
     along = lambda *limits: (slice(None),) * axis + (slice(*limits),)
     longer = join(axis, x[along(0, 1)], x, x[along(-1, None)])
@@ -97,8 +97,8 @@ def _neighbours(x, axis):
 def _cut(length, numerator, denominator):
     """Return the slice that selects the result from an interpolated axis.
 
-    The slice starts so that the first pixel is ``(numerator - 1) // 2`` positions after the start. The step is
-    `denominator`.
+    The first pixel of the image is ``(numerator - 1) // 2`` positions after the start of the slice. The step of the
+    slice is `denominator`. `length` is the length of the image.
     """
     start = numerator - (numerator - 1) // 2
     return slice(start, start + length * numerator, denominator)
@@ -148,7 +148,7 @@ def _fractions(frac_ratio):
 
 
 def _images(input):
-    """Return the images as a 4-d tensor of floats. Raise ValueError if they have another rank."""
+    """Return the images as a 4-d tensor of floats. Raise ValueError if they do not have four dimensions."""
     input = as_tensor_variable(input)
     if input.ndim != 4:
         raise ValueError("images must be a 4D tensor, got %s" % input.type)

@@ -90,8 +90,8 @@ def convTransp3D(W, b, d, H, RShape=None):
         The strides of the :func:`conv3D` that is transposed.
     H : (batch, output rows, output columns, output times, output channels) tensor
     RShape : three integers or integer vector, optional
-        The rows, columns and times of the result. If a length is negative or not given, it is the smallest length for
-        which :func:`conv3D` has an output of the shape of `H`.
+        The rows, columns and times of the result. If a length is negative or not given, the result has the smallest
+        length for which :func:`conv3D` has an output of the shape of `H`.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-/* The interpreter of elementwise programs. It runs a program as long as it has no compiled kernel (loops/kernel.py).
+/* The interpreter of elementwise programs. It runs a program until the program has a compiled kernel (loops/kernel.py).
  *
  * A program (written by loops/blocks/interpreter.py) is a list of instructions. Each instruction applies one operation
  * to a block of elements. Blocks are so small that intermediate results stay in the first-level cache. */
@@ -21,8 +21,8 @@ typedef struct {
 extern const Instruction block_instructions[] __attribute__((visibility("hidden")));
 
 /* The functions that elemwise.c and reduce_elemwise.h call instead of compiled kernels; stride[-1] is the address of
- * the program. blocks_run stores the results. A function in block_sums adds the program's only result to one
- * accumulator, or each element to a separate accumulator. `dtype` is the dtype of the accumulators (see SUM in
+ * the program. blocks_run stores the results. A function in block_sums adds the elements of the program's only result
+ * to one accumulator, or each element to a separate accumulator. `dtype` is the dtype of the accumulators (see SUM in
  * interpreter.c). */
 __attribute__((visibility("hidden"))) void blocks_run(int64_t n, char **ptr, const int64_t *stride);
 

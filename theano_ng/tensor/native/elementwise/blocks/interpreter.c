@@ -139,8 +139,10 @@ typedef struct {
     int64_t divisors;
 } Program;
 
-/* Kinds of operands. A block is filled with a single value (REPEATED), unless every instruction reads the value only
- * once (READ_ONCE). MOVES, which is only for loops over steps, marks operands with one row for each step. */
+/* Kinds of operands.
+ *   REPEATED: a single value, with which a block is filled
+ *   READ_ONCE: a single value that needs no block, because every instruction reads it only once
+ *   MOVES: an operand with one row for each step, only in loops over steps */
 #define REPEATED 1
 #define MOVES 4
 #define READ_ONCE 8
@@ -322,8 +324,8 @@ typedef struct {
     char *block;
 } Row;
 
-/* Run all steps for one block of elements; elements do not depend on each other. Return the number of steps that were
- * run. */
+/* Run all steps for one block of elements before the next block, because elements do not depend on each other. Return
+ * the number of steps that were run. */
 static int64_t run_loop(const Program *p, int64_t steps, int64_t n, char **values, Row *rows, int64_t n_rows)
 {
     const int64_t *words = (const int64_t *)p, until = words[p->divisors];
