@@ -465,7 +465,7 @@ def _finished(draw, inputs):
         # call. Therefore a program with a single call needs no check.
         calls = 1 if one is program and program.calls == 1 else _ordinary_calls(one, shapes)
         if calls:
-            return replace(one, calls=calls, derivative=_derivative(draw, one))
+            return replace(one, calls=calls, derivative=_derivative(draw, one), smooth=_is_smooth(draw, one))
     return None
 
 
@@ -537,11 +537,19 @@ def _aliased(draw, program):
     return replace(program, inputs=tuple(inputs)) if inputs != list(program.inputs) else program
 
 
+def _is_smooth(draw, program):
+    """Return True if finite differences approximate the derivatives of a program, as far as its operations tell.
+
+    In long arrays, some element is probably so close to a kink that central differences step over the kink.
+    """
+    return not draw.counter["kinks"] and not (
+        draw.long and any([OPERATIONS[node.operation].kink for node in all_nodes(program.nodes)])
+    )
+
+
 def _derivative(draw, program):
-    if not draw.chance(0.3) or program.special or draw.counter["kinks"]:
+    if not draw.chance(0.3) or program.special or not _is_smooth(draw, program) and draw.chance(0.7):
         return None
-    if draw.long and any([OPERATIONS[node.operation].kink for node in all_nodes(program.nodes)]):
-        return None  # one of many elements is probably so close to a kink that central differences step over it
     values = {v.name: v for v in draw.values}
     if not any([floats(values[one.name]) and one.dtype != "float16" for one in program.inputs]):
         return None

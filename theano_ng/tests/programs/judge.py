@@ -141,7 +141,7 @@ class Expectation:
         self.lines = source.derivative_lines(program, shapes)
         if any([dict(node.parameters).get("truncate", -1) != -1 for node in all_nodes(program.nodes)]):
             return  # finite differences do not approximate a truncated gradient
-        if not self.finite or self._has_kink():
+        if not program.smooth or not self.finite or self._has_kink():
             return
         places = {place: self._moved(*place) for place in self._places()}
         if len({value.shape for value in places.values()}) > 1:

@@ -96,6 +96,8 @@ class Program:
         Pairs of names: a shared variable, and the variable that is its new value after each call.
     derivative : {None, "gradient", "second", "Rop"}
         The kind of derivative that is computed in addition to the outputs, with respect to the float inputs.
+    smooth : bool
+        Whether the derivatives are compared with finite differences.
     special : bool
         Whether inputs may contain NaN, infinities, zeros of both signs, and extreme values.
     borrow : bool
@@ -116,6 +118,7 @@ class Program:
     borrow: bool = False
     calls: int = 1
     resized: tuple | None = None
+    smooth: bool = True
 
 
 def all_nodes(nodes):
