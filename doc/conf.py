@@ -5,7 +5,7 @@ import os
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# The paths of the package in this checkout, of the extensions below, and of files that pages of the tutorial import.
+# These folders contain the package of this checkout, the extensions below, and modules that tutorial pages import.
 sys.path[:0] = [os.path.dirname(HERE), HERE, os.path.join(HERE, "tutorial", "code")]
 
 from theano_ng.version import short_version  # noqa: E402, found by the path above

@@ -75,7 +75,7 @@ def main(argv=None):
         arguments = parser.parse_args(argv)
     except SystemExit as stop:  # argparse has printed the reason
         return stop.code or 0
-    # By default Hypothesis would create a folder in the working directory.
+    # Keep the folder of Hypothesis in the compile cache. By default Hypothesis creates it in the working directory.
     os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", os.path.join(config.base_compiledir, "hypothesis"))
     try:
         return _run(arguments)

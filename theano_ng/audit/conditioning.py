@@ -33,7 +33,8 @@ def explained_by_rounding(run, values, k, one, other):
     k : int
         Index of the output.
     one, other : object
-        The two values of the output.
+        The values of output `k` for the unchanged inputs, from two runs. The values for changed inputs are compared
+        with `one`.
 
     Returns
     -------
@@ -51,7 +52,7 @@ def explained_by_rounding(run, values, k, one, other):
             return None
         distance = np.abs(
             _wide(one) - _wide(other)
-        )  # NaN or infinite if one of the values is; such a difference is never explained
+        )  # an element is not finite if one of the values is not; rounding never explains such a difference
         return np.isfinite(distance) & (distance <= ROUNDINGS * near) & (far >= LONGER / 8 * near)
 
 
@@ -85,9 +86,10 @@ def _output_change(run, values, k, here, steps, rng):
 
 
 def _perturbed(value, steps, rng):
-    """Return a copy whose elements are larger or smaller by `steps` units in the last place.
+    """Return a copy of an array in which each element is larger or smaller by `steps` units in the last place.
 
-    Zeros are regarded as exact and do not change. Values that are not arrays of floats are copied unchanged.
+    `rng` chooses the direction for each element. Zeros are regarded as exact and do not change. A value that is not an
+    array of floats or complex numbers is copied unchanged.
     """
     if not _inexact(value):
         return copied(value)

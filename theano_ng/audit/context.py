@@ -45,7 +45,7 @@ class Context:
     # -- verdicts --------------------------------------------------------------------------------------------------
 
     def ok(self, examples=0):
-        """Return the verdict of a check that found nothing in this number of examples."""
+        """Return the verdict of a check that found nothing. `examples` is the number of examples that it tried."""
         return Verdict(self.check, "ok", examples, time.perf_counter() - self._start)
 
     def skipped(self, reason):
@@ -53,7 +53,7 @@ class Context:
         return Verdict(self.check, "skipped", 0, time.perf_counter() - self._start, reason=reason)
 
     def failed(self, findings, examples=0):
-        """Return the verdict of a check that found something, after this number of examples."""
+        """Return the verdict of a check that found errors. `examples` is the number of examples that it tried."""
         return Verdict(self.check, "failed", examples, time.perf_counter() - self._start, tuple(findings))
 
     def finding(self, problem, example=None):
@@ -163,7 +163,7 @@ class Context:
         Raises
         ------
         Problem
-            If the runner cannot be built. Its name is CompileError, BadCacheVersion or BadThunkOutput.
+            If the runner cannot be built. The problem has the name CompileError, BadCacheVersion or BadThunkOutput.
         """
         if (built.index, kind) not in self._runners:
             try:

@@ -187,7 +187,7 @@ def audit(
     """
     from theano_ng.audit.generate import require_hypothesis  # needs tensor
     from theano_ng.audit.targets import Target
-    from theano_ng.compile import debugmode  # noqa: F401  (imported here, not in the process of each check)
+    from theano_ng.compile import debugmode  # noqa: F401  (import once, not in the process of each check)
     from theano_ng.gof.optdb import load
 
     require_hypothesis()

@@ -149,7 +149,7 @@ def shortened(text):
         frame = _FRAME.match(line)
         if frame is None:
             kept.append(line)
-        elif frame.group(2) not in (None, "filled_malloc"):  # skip the frames of Python, NumPy and the sanitizer
+        elif frame.group(2) not in (None, "filled_malloc"):  # other frames are not in generated code
             if "_executor" in frame.group(2) and frame.group(1) == last:  # the executor only calls the run function
                 continue
             last = frame.group(1)
@@ -178,13 +178,14 @@ def addr2line():
 
 
 def symbolized(text, directory):
-    """Replace addresses in reports by functions and source lines, for code in a directory.
+    """Replace the addresses of code in a directory by functions and source lines.
 
     Parameters
     ----------
     text : str
+        Reports of sanitizers.
     directory : str
-        The directory of the compiled code.
+        The directory of the compiled code. Addresses in other files are not replaced.
 
     Returns
     -------

@@ -50,7 +50,7 @@ def misaligned_strides(a):
 
 
 class SubArray(np.ndarray):
-    """A subclass of ndarray."""
+    """A subclass of ndarray without changes, for arrays whose class is not exactly ndarray."""
 
 
 def subclass(a):

@@ -2,8 +2,9 @@
 inputs.
 
 Generation proceeds in stages. A stage fixes the types of the inputs, so that shrinking never compiles anything. It also
-limits the properties that are drawn. The first stages vary one property each. Therefore each property is tested
-whatever is drawn, and a failure shows which property causes it. The last stages vary all properties at once.
+lists the lengths, layouts, contents and kinds of aliasing from which Hypothesis draws. Each of the first stages varies
+a single property, so every property is tested, and a failure shows which property causes it. The last stages vary all
+properties at once.
 """
 
 import random
@@ -259,8 +260,8 @@ def _draw_shapes(draw, st, target, built, modes, most):
     if mode == "given":
         return [None if g is None else tuple(1 if n is None else n for n in g) for g in groups]
     lengths = {n: draw(st.integers(0, most)) for n in known if n != 1}
-    # Dimensions that have length 1 in the examples but are not broadcastable get length 1, or the length that was
-    # drawn for another length of the examples.
+    # Non-broadcastable dimensions of length 1 in the examples form a group, too. Their drawn length is 1, or the drawn
+    # length of one of the other groups.
     lengths[1] = draw(st.sampled_from([1] + [lengths[n] for n in known if n != 1]))
     shapes = []
     for g in groups:
@@ -286,6 +287,7 @@ class Stage:
     built : Built
     examples : int
     lengths, layouts, contents, aliases : tuple of str
+        The choices from which Hypothesis draws: subsets of LENGTHS, LAYOUTS, CONTENTS and ALIASES.
     longest : int
         The maximum of the drawn lengths. For "free" (an entry of `lengths`), a length may exceed this maximum by 1.
     specials : bool
@@ -434,9 +436,9 @@ def draw_example(draw, st, target, stage):
 
 
 def _sparse(t, dense, rng):
-    """Return a sparse matrix with some of the elements of an array.
+    """Return a sparse matrix of type `t` with some of the elements of an array.
 
-    Either it stores no zeros, or its entries are unordered, and include duplicates and zeros.
+    Two out of three matrices store no zeros. The entries of the others are unordered, and include duplicates and zeros.
     """
     kept = dense * (rng.uniform(size=dense.shape) < 0.6).astype(dense.dtype)
     matrix = t.format_cls[t.format](np.where(kept == 0, 0, dense).astype(t.dtype))
@@ -496,12 +498,12 @@ def _alias(kind, target, built, values):
 class _TimeIsUp(BaseException):
     """The exception that ends a search by Hypothesis when the time is over.
 
-    It is a BaseException, because Hypothesis treats an Exception as a failure of the property.
+    It is a BaseException, because Hypothesis regards an Exception as a failure of the example and would shrink it.
     """
 
 
-#: The number of examples that a search tries even if its time is over, unless it finds a problem earlier. A check
-#: that compiles C code with sanitizers may need more than its time for the compilation alone.
+#: If the time of a search is over before an example was accepted, the search goes on until one is accepted, or until it
+#: has tried this number of examples. For example, compiling with sanitizers may take longer than the whole time limit.
 _LEAST_TRIES = 20
 
 
@@ -528,7 +530,7 @@ class Search:
         self._known = {}
 
     def _goes_on(self):
-        """Return True if there is time for another example."""
+        """Return True if another example shall be tried: time is left, or no example was accepted (`_LEAST_TRIES`)."""
         return self.left() > 0 or (not self.accepted and self.tried < _LEAST_TRIES)
 
     def outcome(self, example):
@@ -576,9 +578,9 @@ class Search:
         return found
 
     def _shorter(self, target, stage, number, found):
-        """Search for the same problem with shorter inputs, if the stage uses the lengths of the examples.
+        """Search for shorter inputs that show a found problem, if the stage uses the lengths of the examples.
 
-        Return `found` if no shorter input shows the problem.
+        `found` is a pair (Problem, Example). Return a pair with shorter inputs, or `found` if there is none.
         """
         if stage.lengths != ("given",) or not target.varies("length"):
             return found

@@ -204,7 +204,8 @@ def _count_references(calls, node, name):
     gc.collect()
     changes = [sys.getrefcount(thing) - count for (_, thing), count in zip(watched, before)]
     suffix = " that fails (%s)" % calls.fails if calls.fails else ""
-    # An output that is an input or a view of an input keeps at most one reference to the input, not one per call.
+    # Report only changes of about one reference per call or more. An output that is an input, or a view of an input,
+    # keeps one reference to this input, however often the Op is called.
     for (what, _), change in zip(watched, changes):
         per_call = change / CALLS
         if abs(per_call) < 0.9:

@@ -14,7 +14,7 @@ class Case:
     Parameters
     ----------
     op : Op or callable
-        The Op, or a function that applies an Op. The audit calls it with symbolic inputs, and it returns the outputs.
+        The Op, or a function that applies an Op. A call with symbolic inputs returns the symbolic outputs.
     inputs : sequence
         One entry per input: an example value, a Type, or a Variable. Only the type of a Variable is used.
     name : str, optional

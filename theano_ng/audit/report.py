@@ -10,7 +10,8 @@ from theano_ng.audit.names import NAMES
 #: Version of the JSON schema. It is incremented when an item is removed or changes its meaning.
 SCHEMA = 1
 
-#: The maximum number of lines of evidence, and of a message or an input, that are shown without the option -v.
+#: Without the option -v, a report shows at most EVIDENCE_LINES lines of each piece of evidence, and at most
+#: MESSAGE_LINES lines of each message or input.
 EVIDENCE_LINES, MESSAGE_LINES = 24, 6
 
 _COLOURS = {"ok": "32", "failed": "31;1", "skipped": "33", "title": "1"}
@@ -33,7 +34,7 @@ def format_table(reports, width=None, colour=False, verbosity=1):
     ----------
     reports : sequence of Report
     width : int, optional
-        Number of columns, which is limited to 60 to 140. Default: the width of the terminal.
+        Number of columns. At least 60 and at most 140 columns are used. Default: the width of the terminal.
     colour : bool
         Whether to use the colors of a terminal.
     verbosity : {0, 1, 2}

@@ -101,7 +101,7 @@ def _import_file(path):
         raise UsageError("there is no file %s.\n%s" % (path, _understood()))
     folder, name = os.path.dirname(path), os.path.basename(path)[:-3]
     if folder not in sys.path:
-        sys.path.insert(0, folder)  # as if Python ran the file
+        sys.path.insert(0, folder)  # Python does the same when it runs the file
     known = sys.modules.get(name)
     if known is not None:
         if os.path.abspath(getattr(known, "__file__", None) or "") == path:

@@ -32,7 +32,7 @@ def reference(context, example):
 def run_or_error(context, kind, example, plain=False, keep=False):
     """Run one implementation and return its outputs, or the exception with which it refuses the example.
 
-    The result is None if the implementation does not exist.
+    Return None if the implementation does not exist. Raise Reject if the example cannot be used.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def run_or_error(context, kind, example, plain=False, keep=False):
 def good_together(tied, values):
     """Return True if the function `tied` of a case accepts values.
 
-    Return False if it raises an exception, for instance because an array has another rank.
+    Return False if `tied` raises an exception, for instance because an array has another rank than `tied` expects.
     """
     try:
         return tied is None or bool(tied(list(values)))
@@ -89,6 +89,6 @@ def good_together(tied, values):
 
 
 def without_destroyed(built, values):
-    """Return the values, with copies in place of the values that the node overwrites. Copies have the same layouts."""
+    """Return the values, but replace each value that the node overwrites by a copy with the same memory layout."""
     overwritten = destroyed(built.node)
     return [_lessbroken_deepcopy(value) if v in overwritten else value for v, value in zip(built.variables, values)]

@@ -38,8 +38,8 @@ UNDEFINED_OPTIONS = dict(halt_on_error=0, print_stacktrace=1)
 #: Time limit in seconds for one answer, which may include two compilations.
 LIMIT = 120
 
-#: Number of failed examples after which no other examples are tried. Each failure ends a process that has to be
-#: replaced, and most failures are alike.
+#: Number of failed examples after which no further examples are tried. Each failure ends a process that has to be
+#: replaced, and most failures of one Op have the same cause.
 MAX_FAULTS = 40
 
 
@@ -119,7 +119,7 @@ class Worker:
             flags += " " + worker.INITIALIZED[0]
         symbolize = (
             0 if faults.addr2line() else 1
-        )  # without addr2line, the sanitizer reads all debug information of Python before it names a function
+        )  # 1: the sanitizer names functions itself. This is slow, because it reads all debug information of Python
         environment.update(
             LD_PRELOAD=" ".join(path for path in _runtimes(toolchain) if path is not None),
             PYTHONMALLOC="malloc",
@@ -292,7 +292,7 @@ def check_sanitizer(context):
         return context.skipped("no C code for these types (%s)" % reason)
     # The sanitizers instrument only code of the C compiler, not device code of other compilers.
     if all(program.native is not None and not _compiled(program.native) for program in programs.values()):
-        return context.skipped("the C code ships compiled; make sanitize checks it")
+        return context.skipped("the C code ships compiled with the package; `make sanitize` checks it")
     try:
         process = Worker()
     except WorkerDied as failure:

@@ -214,7 +214,10 @@ def check_props(context):
 
 
 def compare_equal(op, other, way, where, target):
-    """Return the problems of two Ops that must be equal."""
+    """Check that two Ops are equal and have equal hashes, and return the problems.
+
+    `way` says in messages how `other` was made. `where` is the location that a problem with equality reports.
+    """
     problems = []
     if not (op == other and other == op) or op != other:
         problems.append(
@@ -239,7 +242,7 @@ def compare_equal(op, other, way, where, target):
 def _equals(context):
     """Yield pairs (description, Op) of Ops that must equal the audited Op.
 
-    The description says how the Op was made.
+    The description says how the yielded Op was made.
     """
     op, case = context.op, context.case
     for way, function in (("a copy of it", copy.copy), ("a deep copy of it", copy.deepcopy)):
@@ -257,7 +260,10 @@ def _equals(context):
 
 
 def _same_attributes(op, other):
-    """Return True if the attributes of two Ops have equal texts. Texts differ if a constructor converts arguments."""
+    """Return True if the attributes of two Ops have equal texts.
+
+    If the constructor converts its arguments, an Op that is rebuilt from its attributes may have different attributes.
+    """
     return repr(sorted(vars(op).items(), key=str)) == repr(sorted(vars(other).items(), key=str))
 
 

@@ -554,7 +554,10 @@ def _run(context, built, values):
 
 
 def _moved(outputs, others, outs):
-    """Return the differences of the outputs in float64, or None if a shape changed or a value is not finite."""
+    """Return `others` minus `outputs` in float64, for the outputs with the indices `outs`.
+
+    Return None if a shape changed, or if a value is not finite.
+    """
     result = []
     for k in outs:
         a, b = np.asarray(outputs[k], "float64"), np.asarray(others[k], "float64")

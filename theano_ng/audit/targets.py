@@ -114,8 +114,8 @@ class Built:
     node : Apply
         The audited node. Each of its inputs is a variable without owner, or a constant.
     made : Apply
-        The node that the case made. It differs from `node` if the callable of the case computes inputs of the node.
-        Then make_node may have used facts about the computed inputs, for instance known values, for the output types.
+        The node that the case made. It differs from `node` if the callable of the case computes inputs of the node. In
+        this case, make_node may have derived the output types from facts about these inputs, such as known values.
     variables : list of Variable
         The inputs of `node` that are not constant, each once.
     """
@@ -288,14 +288,14 @@ class Target:
                 yield self._change(base, lambda t: _in_dtype(t, dtype), members)
 
     def _apart(self, base):
-        """Yield types in which one input gets another dtype."""
+        """Yield types in which one of several inputs with equal dtypes gets another dtype."""
         many = [i for members in self._groups(base).values() if len(members) > 1 for i in members]
         for dtype in ("float32", "int8", "float64", "complex128"):
             for i in many:
                 yield self._change(base, lambda t: _in_dtype(t, dtype), [i])
 
     def _patterns(self, base):
-        """Yield types with other broadcast patterns."""
+        """Yield types whose broadcast patterns differ from the patterns of the base types."""
         arrays = self._arrays()
         yield self._change(base, lambda t: t.clone(broadcastable=(False,) * t.ndim), arrays)
         ranked = [i for i in arrays if base[i].ndim]

@@ -42,7 +42,7 @@ def _wrong(t, values):
     for value in values:
         try:
             if not t.is_valid_value(value):
-                continue  # an array in a layout that the Type converts first
+                continue  # skip a value that is not valid yet: `filter` has to convert its layout first
         except Exception as failure:
             yield "is_valid_value raises %s" % one_line(failure), "is_valid_value"
             continue

@@ -1,4 +1,4 @@
-"""Checks of values: perform and C code, compared with each other, on every layout and kind of output storage."""
+"""Checks that compare the outputs of `perform` and of C code, for every input layout and kind of output storage."""
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from theano_ng.tensor.type import TensorType
 
 
 def first_difference(variables, one, other):
-    """Return the index of the first output whose values differ, or None."""
+    """Return the index of the first output whose values in `one` and `other` differ, or None if all agree."""
     for i, (r, a, b) in enumerate(zip(variables, one, other)):
         try:
             with np.errstate(all="ignore"):
@@ -52,7 +52,7 @@ def different(context, example, one, other, exact=False):
 
 
 def is_rounding_noise(context, example, i, one, other):
-    """Return True if rounding explains the difference between two values of output i."""
+    """Return True if rounding explains the difference between the values `one` and `other` of output `i`."""
     run = context.runner(example.built, "any")
     explained = explained_by_rounding(run, [copied(v) for v in example.node_values()], i, one, other)
     return (
@@ -118,7 +118,10 @@ def wrong_type(kind, value):
 
 
 def runner_or_none(context, built, kind="c"):
-    """Return a runner, or None if it does not exist or cannot be built. `check_c_code` reports failed builds."""
+    """Return the runner of an implementation. Return None if the implementation does not exist or cannot be built.
+
+    `check_c_code` reports failed builds.
+    """
     try:
         return context.runner(built, kind)
     except Problem:
@@ -141,7 +144,7 @@ class Reader(Op):
 
 
 class DebugRun:
-    """A function in DebugMode that contains one node. It is called with example values.
+    """A function whose graph contains the audited node. It runs in DebugMode, and is called with example values.
 
     Parameters
     ----------
@@ -172,13 +175,13 @@ class DebugRun:
         self.context, self.built = context, built
 
     def __call__(self, example, where):
-        """Run an example, and raise the Problem that DebugMode finds."""
+        """Run an example. If DebugMode raises an error, raise a Problem that describes the error."""
         from theano_ng.configdefaults import config
         from theano_ng.configparser import change_flags
 
         values = without_destroyed(self.built, example.node_values())
         try:
-            # DebugMode tries every combination of strides for two dimensions. More dimensions would only take longer.
+            # DebugMode tries every combination of strides for this number of dimensions. More than two take too long.
             dimensions = min(config.DebugMode.check_preallocated_output_ndim, 2)
             flags = {"DebugMode.warn_input_not_reused": False, "DebugMode.check_preallocated_output_ndim": dimensions}
             with np.errstate(all="ignore"), change_flags(**flags):
@@ -262,7 +265,7 @@ def compared(one, other):
 
 
 def check_perform(context):
-    """Check that `perform` gives the same result for every layout, in a second call, and in DebugMode."""
+    """Check that `perform` gives equal results for all input layouts and in a second call, and passes in DebugMode."""
     if not context.target.has_perform or context.runner(context.target.base, "any") is None:
         return context.skipped("no perform")
     where = context.target.location("perform")
@@ -288,7 +291,7 @@ def check_perform(context):
 
 
 def _agree(context, one, other, name1, name2, example, where, error="BadThunkOutput"):
-    """Raise Problem if two outcomes differ. Raise Reject if both are exceptions."""
+    """Raise Problem if the outcomes of two runs differ. Raise Reject if both outcomes are exceptions."""
     if isinstance(one, Exception) or isinstance(other, Exception):
         if isinstance(one, Exception) and isinstance(other, Exception):
             raise Reject()
@@ -310,7 +313,10 @@ def _agree(context, one, other, name1, name2, example, where, error="BadThunkOut
 
 
 def check_c_code(context):
-    """Compare C code with `perform`: outputs and refused inputs, on every layout, and in DebugMode."""
+    """Check that C code returns the same outputs and refuses the same inputs as `perform`, for all input layouts.
+
+    Also run C code in a second call and in DebugMode.
+    """
     target = context.target
     if not target.has_c:
         return context.skipped("no C code")

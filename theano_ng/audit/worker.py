@@ -1,13 +1,14 @@
-"""The worker process, in which an Op's C code runs under sanitizers, and its messages.
+"""The worker process, which runs an Op's C code under sanitizers, and the messages between it and its parent.
 
 The worker does not receive the Op. It receives programs: the source code of the module that the linker generates for a
 node, or the node's `NativeCode`. Therefore any Op can be checked, also an Op that another process cannot import. The
 worker compiles and loads programs. It runs examples in a fork of its process, so that a crash ends only the fork. After
 a crash, the next example runs in a new fork.
 
-Messages are pickles. The parent sends ``("load", key, program)``, and the worker answers
-``("loaded", whether anything was compiled)`` or ``("refused", text)``. Or the parent sends ``("run", key, example)``,
-and the worker answers ``("done", record, text on stderr)`` or ``("died", status, text)``.
+Messages are pickles. To load a program, the parent sends ``("load", key, program)``, and the worker answers
+``("loaded", whether anything was compiled)`` or ``("refused", text)``. To run an example, the parent sends
+``("run", key, example)``, and the worker answers ``("done", record, text on stderr)`` or, if the fork has ended,
+``("died", status, text)``.
 """
 
 import os
@@ -23,8 +24,8 @@ INITIALIZED = ("-ftrivial-auto-var-init=pattern", "-ftrivial-auto-var-init=zero"
 #: Prefix of the line on stderr that describes the call that follows.
 CALL_PREFIX = b"@theano_ng-audit: "
 
-#: Time limit in seconds for an example, and maximum number of examples of one fork. A fork is replaced, because it
-#: keeps the values of all its examples.
+#: Time limit in seconds for an example, and maximum number of examples of one fork. After this number, a new fork
+#: replaces the fork, because a fork keeps the values of all its examples in memory.
 EXAMPLE_TIMEOUT, MAX_EXAMPLES = 20, 300
 
 
@@ -84,7 +85,9 @@ def _memory(low, high):
 
 
 def unpack(packed):
-    """Return the packed values in fresh memory. The memory of a block ends where the last value in the block ends.
+    """Return the packed values in fresh memory.
+
+    Each block of memory ends where its last value ends, so that a sanitizer detects an access beyond this value.
 
     Parameters
     ----------
@@ -171,7 +174,7 @@ def program_of(node):
     MethodNotDefined, NotImplementedError
         If the node has no C code.
     pickle.PicklingError, TypeError, AttributeError
-        If its params cannot be pickled.
+        If the params of the node's Op cannot be pickled.
     """
     from theano_ng.gof.codegen.clinker import CLinker
     from theano_ng.gof.compiler import GCC_compiler
@@ -331,7 +334,7 @@ def run_example(loaded, packed, set_fill):
     record["uninitialized"] = _differences(first, second)
     if record["uninitialized"]:
         again, _ = _run("in fresh memory", loaded, packed, set_fill)
-        if _differences(first, again):  # the result differs in every call; another check reports this
+        if _differences(first, again):  # the outputs differ for equal fill bytes, too; another check reports this
             record["uninitialized"] = []
     for kind, words in (
         ("same", "with an output of an earlier call as memory"),
@@ -346,7 +349,7 @@ def run_example(loaded, packed, set_fill):
 
 
 def _run_kept(loaded, packed, set_fill):
-    """Call the thunk that all examples share."""
+    """Call the thunk that all examples of a program share. It keeps its outputs from one call to the next."""
     if loaded.kept is None:
         inputs, outputs = [[None] for _ in packed[1]], [[None] for _ in loaded.program.outputs]
         loaded.kept = loaded.thunk(inputs, outputs), inputs
@@ -359,7 +362,7 @@ def _run_kept(loaded, packed, set_fill):
     try:
         thunk()
     except Exception:
-        pass  # only reports of the sanitizers about this call matter, not its exceptions
+        pass  # ignore exceptions: this call only serves to let the sanitizers report errors
 
 
 def _announce(words):

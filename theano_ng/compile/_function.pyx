@@ -53,8 +53,9 @@ cdef enum:
 
 _waiting = {}       # thread identifier -> the gate that this thread waits for
 
-# A child process of `fork` has a single thread: the thread that called `fork`, whose identifier is `survivor`.
-# Each gate records the value of `forks` at the time when it was entered.
+# `forks` counts the forks that led to this process. Each gate records this count when a thread enters the gate, and so
+# detects a later fork. A child process of `fork` has a single thread: the thread that called `fork`. The identifier of
+# this thread is `survivor`.
 cdef unsigned long forks = 0
 cdef unsigned long survivor = 0
 
@@ -159,7 +160,7 @@ cdef class CallGate:
     cdef void offer(self) noexcept:
         """Wake the thread that has waited longest."""
         if self.forks != forks:
-            self.first = NULL       # the waiting threads belong to the parent process
+            self.first = NULL       # after a fork, the waiting threads exist only in the parent process
         elif not self.first.offered:
             self.first.offered = True
             PyThread_release_lock(self.first.lock)
@@ -181,7 +182,7 @@ cdef class CallGate:
         If so, thread `me` must not wait for this gate: the threads would wait for each other in a cycle.
         """
         cdef CallGate gate = self
-        # Limit the number of iterations: other threads may wait for each other in a cycle for some time.
+        # Limit the number of iterations: other threads may for some time wait in a cycle that does not contain `me`.
         cdef Py_ssize_t left = len(_waiting)
         while gate is not None and gate.busy and gate.owner != me and left >= 0:
             gate = _waiting.get(gate.owner)
@@ -214,7 +215,7 @@ cdef int raise_current() except -1:
 cdef bint overlap(PyObject *a, PyObject *b) noexcept:
     """Return True if the memory ranges of two arrays overlap.
 
-    The function does not test whether the arrays have a common element: a copy that is not necessary does no harm.
+    The ranges can overlap although no element is shared. Then the caller makes an unnecessary copy, which does no harm.
     """
     cdef char *low[2]
     cdef char *high[2]
@@ -456,8 +457,9 @@ cdef class FunctionBase:
         """Back up the state that the graph changes in place and that a later failure of the call would leave changed.
 
         A node can fail after other nodes have changed state in place. It can fail because of the argument shapes,
-        unless an earlier call with the same shapes succeeded. The other possible causes are known for each node (see
-        `functions.exposure`). That analysis assumes that arguments are contiguous and that all outputs are computed.
+        unless an earlier call with the same shapes succeeded. The other possible causes are known for each node from
+        the analysis in `functions.exposure`. The analysis assumes that all arguments are contiguous and that all
+        outputs are computed. If one of these conditions does not hold, the state is backed up as for new shapes.
         """
         self.shapes = -1
         if self.always_guard or self.profile is not None or self.vm is None:
@@ -546,7 +548,7 @@ cdef class FunctionBase:
             self.proven_shapes.add(self.shapes)
             self.last_shapes = self.shapes
         except MemoryError:
-            pass        # the shapes are not recorded, so the next call makes the backups again
+            pass        # without this record, the next call with these shapes only makes unneeded backups
 
     cdef int run(self, list subset) except -1:
         cdef CLazyLinker vm = self.vm
@@ -654,7 +656,7 @@ cdef class FunctionBase:
     cdef void restore_inputs(self, bint failed) noexcept:
         """Remove the arguments from their cells, and restore the defaults.
 
-        After a failed call, also restore state for which the caller gave another value.
+        After a failed call, also restore the previous values of state inputs to which the caller gave a value.
         """
         cdef int i
         cdef Py_ssize_t k = 0
@@ -669,7 +671,7 @@ cdef class FunctionBase:
                 default = <tuple>self.defaults_[i]
                 if default[1] is not True:
                     put(self.cells[i], PyTuple_GET_ITEM(<PyObject *>default, 0))
-                elif copies is not None:    # None: the call failed before the default was used
+                elif copies is not None:    # None: `copy_defaults` failed, so the default is unused
                     put(self.cells[i], <PyObject *>copies[k])
                     k += 1
         self.next_defaults = None

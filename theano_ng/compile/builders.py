@@ -19,7 +19,7 @@ def _is_default(override):
 
 
 class OpFromGraph(Op):
-    """An Op made from a graph. It can be used many times, in other graphs, and its derivatives can be replaced.
+    """An Op made from a graph. Other graphs can use the Op many times. The user can replace its derivatives.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ class OpFromGraph(Op):
             overrides = list(overrides)
         each = overrides if isinstance(overrides, list) else [overrides]
         if isinstance(overrides, list) and len(overrides) != count:
-            raise ValueError("%s has %d entries, need %d" % (what, len(overrides), count))
+            raise ValueError("%s has %d entries, expected %d" % (what, len(overrides), count))
         for one in each:
             if one is None or _is_default(one) or isinstance(one, OpFromGraph):
                 continue
@@ -242,7 +242,7 @@ class OpFromGraph(Op):
     def get_rop_op(self):
         """Return the Op that computes directional derivatives of the outputs.
 
-        The inputs of this Op are the inputs of the graph, and a direction for each input.
+        The inputs of this Op are the inputs of the graph, then for each of these inputs the direction of its change.
         """
         return self._rop_op([v.type for v in self.local_inputs])[0]
 
@@ -282,7 +282,7 @@ class OpFromGraph(Op):
     def _lop_op(self, gradient_types):
         """Return the Op that computes the gradient, and its plan.
 
-        None in `gradient_types` means that an output has no gradient.
+        `gradient_types` has one entry for each output. The entry is None for an output without a gradient.
         """
         key = tuple(gradient_types)
         if key not in self._lop_ops:
@@ -320,8 +320,8 @@ class OpFromGraph(Op):
         return terms
 
     def _default_gradients(self, wrt, gradients):
-        # A known gradient replaces the whole gradient of its variable. Use a view of each output, because an output
-        # that is also an input, or on which other outputs depend, has additional terms in its gradient.
+        # `grad` adds no terms to a known gradient. But the gradient of an output has further terms if the output is
+        # also an input, or if other outputs depend on it. Therefore the gradients are given to views of the outputs.
         known = {view_op(out): g for out, g in zip(self.local_outputs, gradients) if g is not None}
         return grad(
             cost=None,

@@ -6,7 +6,7 @@ _not_given = object()
 
 
 def clone(output, replace=None, strict=True, share_inputs=True, copy_inputs=_not_given):
-    """Copy the graph of some outputs, and replace variables in the copy.
+    """Copy the graph on which `output` depends, and replace variables in the copy.
 
     Parameters
     ----------

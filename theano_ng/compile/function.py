@@ -124,7 +124,8 @@ def function(
         If True, arguments are converted to less precise types without a warning. None permits this only for Python
         floats, and only if the input has the dtype floatX.
     profile : bool, str or ProfileStats, optional
-        Whether to profile the calls, or the profile to use. The function has the profile as its attribute `profile`.
+        Whether to profile the calls, or the name of a new profile, or the profile to which the calls are added. The
+        attribute `profile` of the function holds the profile.
     on_unused_input : {"raise", "warn", "ignore"}, optional
         The action for inputs on which no output depends. By default, the flag on_unused_input, whose default is
         "raise".

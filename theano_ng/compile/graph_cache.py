@@ -65,7 +65,8 @@ def package_fingerprint():
 
 _LITERAL_TYPES = (type(None), bool, int, str, bytes, complex)
 _LITERAL_CLASSES = frozenset(_LITERAL_TYPES)
-# Packages whose classes and functions may also be part of a key. The fingerprint includes the version of NumPy.
+# Other packages whose classes and functions a key may name. An entry becomes invalid if NumPy changes, because the
+# fingerprint of the package includes the version of NumPy.
 _STABLE_PACKAGES = ("numpy.", "builtins.")
 # Tags of variables that have no influence on rewriting, or that are determined by other parts of the key.
 _SILENT_TAGS = frozenset(("trace", "test_value", "unique_value"))
@@ -174,8 +175,8 @@ class _Key:
     def inner_graph(self, inputs, outputs):
         """Return a text for a graph inside an Op.
 
-        An entry contains inner graphs unchanged, with the stack traces of their variables. Therefore the traces are
-        part of the text.
+        A cache entry stores inner graphs unchanged, with the stack traces of their variables. Therefore the text
+        contains these traces.
         """
         inner = _Key()
         inner._known, inner._alive = self._known, self._alive
@@ -342,8 +343,8 @@ class CachedGraph:
             raise
 
     def _record(self, fgraph):
-        # Id of a stack trace -> number of the original variable that has it. Rewrites copy references to the traces, so
-        # an id identifies the original variable.
+        # Id of a stack trace -> number of the original variable that has this trace. Rewrites give the same trace to
+        # new variables, so the id of a trace identifies the original variable.
         sources = {
             id(trace): i
             for i, variable in reversed(list(enumerate(self.order)))
@@ -399,8 +400,8 @@ def _add_rewriting(key, mode, features):
 def identity(mode, inner_graph, features):
     """Return a digest that identifies the result of rewriting a graph inside an Op.
 
-    Two graphs have the same digest if rewriting yields the same graph for both, and if their variables were created on
-    the same lines of the program.
+    If two graphs have the same digest, rewriting yields the same graph for both, and their variables were created on
+    the same lines of the program. Graphs with different digests may also yield the same graph.
 
     Parameters
     ----------

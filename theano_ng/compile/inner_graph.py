@@ -139,7 +139,7 @@ class InnerGraph:
         if unknown:
             raise TypeError("%s: neither %s nor function has such an argument" % (", ".join(sorted(unknown)), op_name))
         if len(set(inputs)) != len(inputs):
-            raise TypeError("an input is given twice: %s" % (inputs,))
+            raise TypeError("an input is given twice in the list %s" % (inputs,))
         for variable in inputs:
             if isinstance(variable, (Constant, SharedVariable)):
                 raise TypeError(
@@ -197,7 +197,9 @@ class InnerGraph:
         return len(self.inputs) - len(self.shared)
 
     def on(self, inputs):
-        """Return a copy of the outputs as functions of other input variables. Constants are copied, too.
+        """Return a copy of the outputs that depends on the given variables instead of `self.inputs`.
+
+        The constants are copied, too.
 
         Parameters
         ----------
@@ -340,9 +342,9 @@ class InnerGraph:
 
 
 def _leaves(inputs, outputs):
-    """Return the inputs, and the variables without an owner, on which the outputs depend.
+    """Return the inputs and the variables without an owner on which the outputs depend.
 
-    Do not search beyond inputs.
+    The search does not go on from an input to the variables from which it is computed.
     """
     blocked = set(inputs)
     reached, todo, leaves = set(), list(reversed(outputs)), []

@@ -11,7 +11,7 @@ from theano_ng.gof.link import Container
 class InputError(TypeError, ValueError, AssertionError):
     """Error: the specification of an input is contradictory.
 
-    It has three base classes, because programs may catch any of them.
+    InputError has three base classes, because existing programs may catch any of these classes.
     """
 
 

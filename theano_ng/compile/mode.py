@@ -295,7 +295,7 @@ class Mode:
 
     @property
     def optimizer(self):
-        """The optimizer. If it was given as a Query, the result of this query on `optdb`."""
+        """The optimizer. If the mode was made with a Query, `optdb` builds the optimizer from the Query."""
         if isinstance(self._optimizer, Query):
             return optdb.query(self._optimizer)
         return self._optimizer
@@ -384,7 +384,8 @@ class Mode:
         return type(self)(linker=new_linker, optimizer=optimizer, **kwargs)
 
 
-# FAST_COMPILE applies few rewrites and runs only Python code. It uses the VM, so that lazy Ops are evaluated lazily.
+# FAST_COMPILE selects few rewrites, and a linker that makes only Python thunks. The virtual machine of VM_Linker
+# evaluates lazy Ops lazily.
 FAST_COMPILE = Mode(vm.VM_Linker(use_cloop=False, c_thunks=False), "fast_compile")
 FAST_RUN = Mode("cvm", "fast_run")
 
@@ -421,7 +422,7 @@ _lazy_modes = {"Mode": lambda: Mode(linker=config.linker, optimizer=config.optim
 
 
 def register_mode_class(name, module):
-    """Register a class of modes under its name. The mode is an instance that uses the optimizer of `config.optimizer`.
+    """Register a class of modes. Its name then stands for an instance with the optimizer of `config.optimizer`.
 
     Parameters
     ----------
@@ -439,7 +440,7 @@ _inner = threading.local()
 
 @contextlib.contextmanager
 def inner_functions(mode):
-    """Inside the context, let Ops compile and run their inner functions in `mode`. This applies only to this thread.
+    """Inside the context, let Ops compile and run their inner functions in `mode`, but only in the calling thread.
 
     DebugMode uses this context to check the nodes of inner functions.
     """

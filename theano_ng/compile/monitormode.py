@@ -15,9 +15,9 @@ class MonitorMode(Mode):
     Parameters
     ----------
     pre_func, post_func : callable, optional
-        Functions that are called before and after a node: ``f(i, node, fn)`` with the position in the program, the
-        Apply node and its thunk. ``fn.inputs`` and ``fn.outputs`` are lists of cells: ``fn.inputs[0][0]`` is the value
-        of the first input.
+        Functions that are called before and after each node as ``f(i, node, fn)``: `i` is the node's position in the
+        order of execution, and `fn` is its thunk. ``fn.inputs`` and ``fn.outputs`` are lists of cells:
+        ``fn.inputs[0][0]`` is the value of the first input.
     optimizer : str, Query or Optimizer
         "default" stands for the optimizer of config.optimizer.
     linker : str, optional
@@ -46,11 +46,11 @@ class MonitorMode(Mode):
         super().__init__(linker, optimizer=optimizer)
 
     def __reduce__(self):
-        # The linker refers to this mode. Let the constructor of the copy make a separate linker.
+        # Do not copy the linker, because it refers to this mode. The constructor makes a separate linker for the copy.
         return type(self), (self.pre_func, self.post_func, self.provided_optimizer)
 
     def eval(self, i, node, fn):
-        """Run one node between the user's functions.
+        """Run one node. Call the user's functions before and after it.
 
         Parameters
         ----------

@@ -121,10 +121,10 @@ class NanGuardMode(Mode):
     -----
     The functions raise an AssertionError that names the node and the line of the user's program that created its
     output. If `config.NanGuardMode.action` is "warn", they warn and continue. If it is "pdb", they start the debugger.
-    Inputs and constants are checked when a function starts. The outputs of each node are checked after the node. A
-    variable ``v`` with ``v.tag.nan_guard_mode_check = False`` is not checked, and neither are its replacements by
-    rewrites. Memory that was never written can contain any bits, so the output of AllocEmpty is not checked either.
-    In the mode ``mode.including("alloc_empty_to_zeros")``, zeros replace AllocEmpty.
+    Inputs and constants are checked when a function starts. The outputs of each node are checked after the node has
+    run. A variable ``v`` with ``v.tag.nan_guard_mode_check = False`` is not checked. Variables by which rewrites
+    replace ``v`` are not checked either. The output of AllocEmpty is not checked, because memory that was never written
+    can contain any bits. In the mode ``mode.including("alloc_empty_to_zeros")``, zeros replace AllocEmpty.
 
     After an error, shared variables have the values that they had before the call: values that are updated in place are
     copied in every call.
@@ -138,7 +138,7 @@ class NanGuardMode(Mode):
         super().__init__(VM_Linker(callback=self._check_outputs, callback_input=self._check_input), optimizer)
 
     def __reduce__(self):
-        # The linker refers to this mode. Let the constructor of the copy make a separate linker.
+        # Do not copy the linker, because it refers to this mode. The constructor makes a separate linker for the copy.
         return type(self), (self.nan_is_error, self.inf_is_error, self.big_is_error, self.provided_optimizer)
 
     def clone(self, link_kwargs=None, optimizer="", **kwargs):

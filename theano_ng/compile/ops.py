@@ -210,13 +210,13 @@ class DeepCopyOp(_RegisteredCode, Op):
     def perform(self, node, args, outs):
         value = args[0]
         if isinstance(node.inputs[0].type, CDataType):
-            outs[0][0] = value  # data behind a C pointer cannot be copied; the capsule is reference-counted
+            outs[0][0] = value  # share the capsule: the data behind its C pointer cannot be copied
         elif isinstance(value, np.ndarray) and isinstance(node.inputs[0].type, expandable_types):
             # The copy of a numpy.memmap is not mapped to a file, so it becomes an ordinary ndarray.
             outs[0][0] = np.array(value, order="C", subok=False)
         elif hasattr(value, "copy") and not isinstance(value, (list, dict, set)):
             outs[0][0] = value.copy()
-        else:  # the copy method of a container shares the elements
+        else:  # the method `copy` of a list, dict or set would not copy the elements
             outs[0][0] = copy.deepcopy(value)
 
     def infer_shape(self, node, input_shapes):
@@ -428,8 +428,8 @@ def shape_i(var, i, fgraph=None):
     feature = getattr(fgraph, "shape_feature", None)
     if feature is not None:
         if var not in feature.shape_of and var.owner is not None:
-            # A rewrite has made this variable, and its node is not in the graph yet. Register the node in the feature,
-            # and before it the new nodes that compute its inputs.
+            # A rewrite has made `var`, and the node of `var` is not in the graph yet. Register this node in the
+            # feature, but before it the other new nodes, which compute its inputs.
             stack = [(var.owner, False)]
             while stack:
                 node, ready = stack.pop()
@@ -595,10 +595,10 @@ def register_rebroadcast_c_code(typ, code, version=()):
 
 
 class SpecifyShape(_RegisteredCode, Op):
-    """An Op that declares the shape of its input, which the user knows. It returns a view of the input.
+    """An Op with which the user declares the known shape of a variable. It returns a view of the variable.
 
-    The shape must be complete, with one entry for each dimension. It is checked at run time only if the Op remains in
-    the rewritten graph. If only the shape of the result is used, rewriting usually removes the Op.
+    The declared shape must have one entry for each dimension. At run time, it is compared with the actual shape only if
+    the Op remains in the rewritten graph. If only the shape of the result is used, rewriting usually removes the Op.
 
     Raises
     ------

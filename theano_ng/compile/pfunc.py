@@ -37,7 +37,7 @@ _warned: set[Any] = set()  # a tuple (Op, types, file, line) for each warning th
 def _warn_of_changed_rank(node, inputs):
     """Warn if an Op computes another function because a replacement changed the number of dimensions of its inputs.
 
-    The warning is shown once in a process for an Op, its types and a line of the user's program.
+    A process shows at most one warning for the same Op, old type, new type and line of the user's program.
 
     Returns
     -------
@@ -92,7 +92,7 @@ class _Rebuild:
         self.update_expr = []
         self.shared_inputs = []
         self._seen_shared = set()
-        self.warned = False  # True after a warning that replacements changed the function of a node
+        self.warned = False  # True after a warning that a replacement makes a node compute another function
 
     def uses_default_update(self, variable):
         return self.without_default is False or (
@@ -148,7 +148,7 @@ class _Rebuild:
             inputs = [clone_d[i] for i in node.inputs]
             twin = clone_d[node] = node.clone_with_new_inputs(inputs, strict=self.rebuild_strict)
             if not (self.rebuild_strict or self.warned):
-                # One warning is enough: later nodes differ because this node differs.
+                # One warning for each copy of a graph is enough: further nodes differ because this node differs.
                 self.warned = _warn_of_changed_rank(node, inputs)
             for old, new in zip(node.outputs, twin.outputs):
                 clone_d.setdefault(old, new)
@@ -292,7 +292,7 @@ def rebuild_collect_shared(
 
 
 def clone_with_replacements(outputs, replace=None, strict=True, share_inputs=True):
-    """Copy the graph of some outputs, and replace variables in the copy. It has the parameters of `theano_ng.clone`.
+    """Copy the graph of some outputs, and replace variables in the copy. For the parameters, see `theano_ng.clone`.
 
     All replacements are made at once: no variable is replaced in the replacing expressions.
 
@@ -313,7 +313,7 @@ def clone_with_replacements(outputs, replace=None, strict=True, share_inputs=Tru
 
 
 def _clone_outputs(rebuild, outputs):
-    """Return a copy of the outputs, in the same structure: a list, a dict or a single output."""
+    """Return a copy of the outputs in the structure of `outputs`: a list, a dict or a single output."""
     if outputs is None:
         return []
     if isinstance(outputs, dict):

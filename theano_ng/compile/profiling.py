@@ -168,8 +168,8 @@ class ProfileStats:
     flag_time_thunks : bool, optional
         Whether to measure each node. None: config.profiling.time_thunks.
     gpu_checks : bool
-        Whether to warn if functions do not wait for GPU kernels to finish. The times of nodes are meaningless in this
-        case.
+        Whether to warn if functions do not wait until GPU kernels have finished. The measured times of nodes would then
+        include only the launch of the kernels.
     **kwargs
         Initial values of attributes, e.g. ``message``.
 
@@ -187,9 +187,12 @@ class ProfileStats:
     apply_interpreted : dict
         Apply node -> number of runs by the interpreter, before the node's kernel was compiled (`config.tiered`).
     compile_time, optimizer_time, validate_time, linker_time, import_time, linker_node_make_thunks : float
+        The seconds spent in the whole compilation; in rewriting; in validating replacements; in linking; in loading
+        compiled modules; and in making the thunks of nodes.
     linker_make_thunk_time : dict
         Apply node -> seconds spent in making its thunk.
     nb_nodes : int
+        The number of nodes in the rewritten graph.
     compiled : list of (str, float)
         The modules that the C compiler compiled, and the seconds that each compilation took.
     graphs_from_disk : int
@@ -587,9 +590,11 @@ class ProfileStats:
         )
 
     def _node_details(self, node, seconds):
-        """Return text: the shapes of a node, and its floating point speed if the Op has a method `flops`.
+        """Return a text with the shapes of a node's inputs and outputs.
 
-        The text is empty if `variable_shape` is empty, which `config.profile_memory` fills.
+        The text also states the floating point speed of the node if the Op has a method `flops`.
+
+        The text is empty if `variable_shape` is empty. The dict is filled only if `config.profile_memory` is set.
         """
         if not self.variable_shape:
             return ""

@@ -67,11 +67,11 @@ class GraphMemory:
         return self.memory_of.get(r, r)
 
     def peak(self, order=None, free=True):
-        """Return the maximum number of bytes held at once, without inputs, if the nodes run in the given order."""
+        """Return the maximum number of bytes held at once, inputs excluded. For the parameters, see `timeline`."""
         return max(self.timeline(order, free), default=0)
 
     def timeline(self, order=None, free=True):
-        """Return the number of bytes that are held after each node has allocated its outputs, without inputs.
+        """For each node, return the number of bytes that are held when it has allocated its outputs, inputs excluded.
 
         Parameters
         ----------
@@ -110,7 +110,7 @@ class GraphMemory:
     def _freed(self, node, waiting):
         """Return the number of bytes that are freed after a node.
 
-        Update `waiting`, the numbers of remaining readers.
+        Update `waiting`: variable with separate memory -> number of nodes that read this memory and have not run yet.
         """
         return sum(self.size[r] for r in self._dead(node, waiting))
 

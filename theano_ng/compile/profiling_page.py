@@ -15,7 +15,7 @@ from theano_ng.gof.stack_traces import stack_traces_of
 
 TEMPLATE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "profiling_page.html")
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-TESTS = os.sep + "tests" + os.sep  # files in these folders count as the user's program
+TESTS = os.sep + "tests" + os.sep  # files of this package in a folder "tests" count as the user's program
 
 
 def page(profile):
@@ -92,9 +92,9 @@ def _profiled(profile, graphs):
 
 
 def _orders(profile, graphs):
-    """Return a list of nodes for each graph, in the order in which they ran.
+    """Return one list of nodes for each graph. A list contains the nodes in the order in which they ran.
 
-    If this order is not known, use a topological order.
+    If this order is not known for a graph, the list is in a topological order.
     """
     orders = []
     for fgraph in graphs:
@@ -196,7 +196,7 @@ class _Lines:
 
 
 def _run(profile, order, numbers):
-    """Return the memory data of one graph. Its nodes are in the order in which they run.
+    """Return the memory data of one graph, whose nodes ran in the order of the list `order`.
 
     The data include the bytes that are held after each node has allocated its outputs, and the values alive at the
     peak.

@@ -129,7 +129,8 @@ def shared_constructor(ctor: C, remove: bool = False) -> C:
 
     This function can be used as a decorator.
 
-    Constructors are tried in reverse order of registration. A constructor that cannot handle a value raises TypeError.
+    The function `shared` tries the constructors in reverse order of registration. A constructor that cannot handle a
+    value must raise TypeError.
     """
     if remove:
         constructors.remove(ctor)

@@ -121,14 +121,14 @@ def d3viz(fct, outfile, copy_deps=True, *args, **kwargs):
 
     Notes
     -----
-    Ellipses are Ops, colored by their kind (red means transfers to and from a GPU). Boxes are variables: inputs are
-    green, and outputs blue. Arrows are blue if a node returns a view of its input, red if it overwrites its input, and
-    black otherwise. An Op with an inner graph (OpFromGraph, Scan, or an elementwise formula) has a double border. A
-    double click opens or closes the inner graph.
+    Ellipses are Apply nodes, colored by the kind of their Op (red means transfers to and from a GPU). Boxes are
+    variables: inputs are green, and outputs blue. An arrow from an input to a node is blue if the node returns a view
+    of the input, red if the node overwrites the input, and black otherwise. A node whose Op has an inner graph
+    (OpFromGraph, Scan, or an elementwise formula) has a double border. A double click opens or closes the inner graph.
 
     The mouse wheel zooms. The background and single nodes can be dragged. If the pointer is on a node or an arrow, the
-    page shows its type and the line of the program that created it. If the function has a profile, the page also shows
-    times, and ``Toggle profile colors`` colors the nodes by their time. Labels can be edited from the context menu.
+    page shows the type of this element and the line of the program that created it. If the function has a profile, the
+    page also shows times, and ``Toggle profile colors`` colors the nodes by their time. The context menu edits labels.
     ``Release nodes`` lets the layout algorithm move all nodes, and ``Reset nodes`` restores the original layout.
 
     Neither pydot nor Graphviz is needed.

@@ -215,7 +215,7 @@ def dict_to_pdnode(d):
 
 
 def var_tag(var):
-    """Return the place in the program that created a variable: a list of file, line, function and source text.
+    """Return the place in the program where a variable was created: a list of file, line, function and source text.
 
     Return None if the place is not known. The source text is omitted if it is not known.
     """
@@ -229,7 +229,7 @@ def apply_label(node):
 
 
 def apply_profile(node, profile):
-    """Return the seconds spent in a node, and the seconds spent in all calls of the function.
+    """Return the total seconds spent in a node, and the total seconds spent in calls of the function that contains it.
 
     Return None if there is no profile, or if the profile contains no call.
 

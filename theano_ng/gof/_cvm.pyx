@@ -59,7 +59,7 @@ cdef enum:
 
 
 cdef inline bint is_spare(PyObject *value) noexcept:
-    """Return True if a value is a small array that owns its memory and has no other reference."""
+    """Return True if a value is a small array of plain numbers that owns its memory and has only one reference."""
     cdef Array *array = <Array *>value
     cdef size_t size
     cdef int d
@@ -140,7 +140,7 @@ def checked_request(node, needed, int n_inputs):
 cdef int set_thunk(Step *step, thunk) except -1:
     """Make a step run a thunk. If the thunk has a C function, the step calls this function.
 
-    The only lazy thunk with a C function is a LazyBranch. Other lazy thunks are called from Python.
+    LazyBranch is the only class of lazy thunks with a C function. The step calls any other lazy thunk through Python.
     """
     step.thunk = <PyObject *>thunk
     step.branch = NULL
@@ -238,7 +238,8 @@ cdef class CLazyLinker:
         self.home = <int *>allocate(&self.arena, n, integer)
         self.keep = <char *>allocate(&self.arena, n, 1)
         self.computed = <char *>allocate(&self.arena, n, 1)
-        # The stack is large enough: each node is expanded once and then pushes each of its edges at most once.
+        # The stack is large enough: it begins with one variable, and each edge (a node and a variable in the `required`
+        # list of the node) pushes its variable at most once.
         self.stack = <int *>allocate(&self.arena, n + edges + 1, integer)
         self.outputs = <int *>allocate(&self.arena, self.n_outputs, integer)
         self.output_order = <int *>allocate(&self.arena, self.n_outputs, integer)
@@ -305,8 +306,8 @@ cdef class CLazyLinker:
     cdef int find_homes(self, dict numbers, program) except -1:
         """Find, for each variable that is freed, the first variable that was computed in the same memory.
 
-        A freed array is kept for this first variable (see `discard`), if a native thunk computes the variable.
-        Otherwise, the entry of `home` is -1.
+        A freed array is kept for the first variable (see `discard`) if a native thunk computes the first variable, and
+        runs do not clear its cell when they begin. The entries of all other variables in `home` are -1.
         """
         cdef int i, o
         cdef Step *step
@@ -431,7 +432,7 @@ cdef class CLazyLinker:
         return 0
 
     cdef list ask_lazy(self, int i):
-        """Run a lazy node's thunk. Return the indices of the inputs that it needs first, or None if it has finished."""
+        """Run a lazy thunk. Return the indices of the inputs that the thunk still needs, or None if it is done."""
         cdef Step *step = &self.steps[i]
         cdef int j
         cdef double start = 0
@@ -466,7 +467,7 @@ cdef class CLazyLinker:
     cdef int ask_branch(self, int i, int top) except -2:
         """Push the inputs that a LazyBranch still needs, and return the new top of the stack.
 
-        If it needs no more inputs, put the values of the branch into the outputs, and return -1.
+        If the LazyBranch needs no more inputs, put the values of the chosen branch into the outputs, and return -1.
         """
         cdef Step *step = &self.steps[i]
         cdef LazyBranch branch = <LazyBranch>step.branch
@@ -569,12 +570,12 @@ cdef class CLazyLinker:
                             empty(self.cells[r])
                 top -= 1
         if self.allow_gc:
-            # free the values that were kept for nodes that this run did not need
+            # free the values whose remaining readers did not run, because this run did not need them
             for r in range(self.n_vars):
                 if not self.keep[r]:
                     empty(self.cells[r])
         if not self.lazy:
-            # `run_all` also calls lazy thunks, which read these flags: mark all variables as computed
+            # mark all variables as computed: a later call of `run_all` also calls lazy thunks, which read these flags
             for r in range(self.n_vars):
                 (<list>self.flags[r])[0] = True
         if wanted is not None:

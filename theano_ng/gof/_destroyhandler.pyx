@@ -84,8 +84,8 @@ cdef class DynamicOrder:
         self.places[node] = place
         self.link(alone, labels, after)
 
-    # The following methods allocate memory, which can fail, before they change a place: code that follows a half-linked
-    # list would crash.
+    # An allocation of memory can fail. The following methods complete all allocations before they change a place. If an
+    # allocation failed later, the list would be half linked, and code that follows its links would crash.
 
     cdef list labels(self, Py_ssize_t count, Place after, Place behind):
         """Return labels for `count` places between the places `after` and `behind`."""
@@ -95,7 +95,7 @@ cdef class DynamicOrder:
         return [after.label + step * (i + 1) for i in range(count)]
 
     cdef void link(self, list inserted, list labels, Place after) noexcept:
-        """Insert places that are in no list directly behind the place `after`."""
+        """Insert places, which are in no list yet, directly behind the place `after`."""
         cdef Place behind = after.next, place
         cdef Py_ssize_t i
         for i in range(len(inserted)):
@@ -152,7 +152,7 @@ cdef class DynamicOrder:
         Raises
         ------
         CycleError
-            If the edges close a cycle. The order then agrees with the graph's other edges.
+            If the edges close a cycle. The order then still agrees with all edges of the graph that are not in `edges`.
         """
         cdef set pending = set()
         cdef dict wrong = {}, later
@@ -263,8 +263,9 @@ cdef AliasClass new_class(root):
 cdef class AliasClasses:
     """Variables, their views, and the nodes that overwrite them.
 
-    `root` and `destroyers` take constant time for any number of views. The cost of a change grows with the smaller of
-    the two parts that it joins or separates. Moving a view within its class relabels nothing.
+    The methods `root` and `destroyers` take constant time for any number of views. The cost of a change grows with the
+    size of the smaller of the two classes that the change joins or creates. Moving a view within its class relabels
+    nothing.
 
     Attributes
     ----------
@@ -337,8 +338,8 @@ cdef class AliasClasses:
         """Return True if `r` is `top`, or a view of it, directly or indirectly."""
         if top not in self.view_o:
             return r is top
-        # A replacement is usually close to the replaced variable. Stop at the next few variables of which `top` is a
-        # view, so that long chains of views are not followed.
+        # Stop at the next few variables of which `top` is a view: from there on, the search for `top` cannot succeed.
+        # So long chains of views are not followed, because `r` is usually a view of one of these variables, too.
         cdef dict near = {}
         v = self.view_i.get(top)
         while v is not None and len(near) < 4:
@@ -426,7 +427,7 @@ cdef class AliasClasses:
         return 0
 
     cdef tuple smaller_part(self, one, other):
-        """Return the members and the root of the smaller of two trees of views.
+        """Return the members and the root of the smaller of the two trees of views with the roots `one` and `other`.
 
         Both trees are traversed at the same pace, until one of them is complete.
         """
@@ -559,7 +560,7 @@ cdef class Constraints:
         return found
 
     cpdef list other_users(self, app, members):
-        """Return a list of the nodes except `app` that use one of the variables."""
+        """Return a list of the nodes other than `app` that read one of the variables in `members`."""
         cdef list found = []
         for v in members:
             for use in v.clients:
@@ -569,7 +570,7 @@ cdef class Constraints:
         return found
 
     cpdef list destroyers_of(self, app, variables):
-        """Return a list of the nodes except `app` that overwrite one of the variables."""
+        """Return a list of the nodes other than `app` that overwrite the memory of one of the variables."""
         cdef list found = []
         for r in variables:
             for use in self.aliases.destroyers(r):

@@ -55,9 +55,9 @@ cdef _error(bytes path):
 
 
 def stamps(folder, tuple suffixes, excluded):
-    """Return a text for each file of a folder and of its subfolders, in the order of the file system.
+    """Return a byte string for each file of a folder and of its subfolders, in the order of the file system.
 
-    The text contains the path, the size, and the time of the last modification.
+    The byte string contains the path of the file, and the size and the time of the last modification in binary form.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def stamps(folder, tuple suffixes, excluded):
                         try:
                             status = os.stat(path + b"/" + name)
                         except FileNotFoundError:
-                            continue  # a symbolic link to nothing, with which some editors mark open files
+                            continue  # a dangling symbolic link; some editors mark open files with such links
                         stamp.numbers[0] = status.st_size
                         stamp.numbers[1], stamp.numbers[2] = divmod(status.st_mtime_ns, 10**9)
                     found.append(path + b"/" + name + (<const char *>stamp.numbers)[:sizeof(stamp.numbers)])

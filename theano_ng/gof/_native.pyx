@@ -47,7 +47,7 @@ cdef void count_live(int kind, int change) noexcept:
 def live_objects():
     """Return the numbers of live objects of compiled functions.
 
-    These objects have to be freed together with their function.
+    When a compiled function is freed, the objects that belong to it have to be freed, too.
 
     Returns
     -------
@@ -68,6 +68,7 @@ def lend_vector_math():
     Raises
     ------
     OSError
+        If the dynamic linker cannot make them visible.
     """
     if HAS_VECTOR_MATH and dlopen(__file__.encode("utf-8", "surrogateescape"), RTLD_NOW | RTLD_NOLOAD | RTLD_GLOBAL) == NULL:
         raise OSError(dlerror().decode("utf-8", "replace"))
@@ -132,7 +133,7 @@ cdef extern from "numpy/arrayobject.h":
 cdef inline bint fits(PyObject *value, int layout) noexcept:
     """Return True if a value is an array with the type number and the rank of a layout.
 
-    The layout -1 allows any value.
+    A layout is ``type number << 8 | rank``. The layout -1 allows any value.
     """
     return layout < 0 or (is_array(value) and (array_type(<Array *>value) << 8 | array_ndim(<Array *>value)) == layout)
 
@@ -141,7 +142,7 @@ cdef inline bint fits_plainly(PyObject *value, const Operand *operand) noexcept:
     """Return True in the usual cases: any value is allowed, or the value is an aligned ndarray of the required type and
     rank.
 
-    The array must have NumPy's own descriptor of the type.
+    The dtype of the array must be NumPy's built-in object for the type, which implies native byte order.
     """
     return operand.descr == NULL or (
         is_exact_array(value) and array_descr(<Array *>value) == operand.descr and array_ndim(<Array *>value) == operand.ndim
@@ -153,8 +154,8 @@ cdef int prepare(NativeCall *call, int i) noexcept:
 
     An array of the required type and rank is replaced by an aligned, contiguous copy in native byte order. For any
     other value, an exception is set. Without this check, C code that relies on rank, type, alignment and byte order
-    would crash or compute wrong results. Invalid arrays come from trust_input or from an Op's perform; other arguments
-    are checked by their Type.
+    would crash or compute wrong results. Only calls with `trust_input` and the `perform` of an Op can supply such
+    values, because Types check all other arguments.
     """
     try:
         value = <object>call.values[i]
@@ -440,8 +441,9 @@ cdef class LazyBranch(CThunk):
 
     Notes
     -----
-    Arrays are copied into the output's previous array if nothing else uses it, otherwise into a new array. The machine
-    moves an array instead if nothing else will read it and nothing shares its memory.
+    The array of an input is copied into the previous array of the output if nothing else uses the previous array,
+    otherwise into a new array. If nothing else will read the input's array, and nothing shares its memory, the machine
+    moves this array to the output without a copy.
     """
 
     def __cinit__(self, list inputs, list outputs, list input_flags, list output_flags, bint view, copy):
@@ -491,9 +493,9 @@ cdef class LazyBranch(CThunk):
         Parameters
         ----------
         side : int
-            0 or 1.
+            0 for the first branch, 1 for the second.
         move : bool
-            Whether values that `movable` marks may be taken out of their cells.
+            Whether values that `movable` marks may be moved to the output cells instead of copied.
         """
         cdef PyObject *value
         cdef PyObject *old

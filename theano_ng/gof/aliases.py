@@ -17,7 +17,7 @@ Cells: TypeAlias = list[Cell]
 # Variable -> the cell for its value.
 StorageMap: TypeAlias = dict[Variable, Cell]
 
-# Variable -> a list with one bool, which is True if the variable is computed.
+# Variable -> a list with one bool, which is True if the value of the variable has been computed.
 ComputeMap: TypeAlias = dict[Variable, list[bool]]
 
 # Variables whose previous values must not become output buffers. True means all variables.

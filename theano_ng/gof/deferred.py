@@ -34,8 +34,8 @@ class DeferredCalls:
 
     def __call__(self, function):
         """Schedule a call of `function` in the thread. If no thread can be started, call it now."""
-        # A signal handler may raise an exception between any two lines. Therefore start the thread before recording it:
-        # at worst two threads run.
+        # A signal handler may raise an exception between any two lines. Therefore start the thread before `_begun` is
+        # set: an exception in between leads to a second thread. In the reverse order, no thread would run.
         self._todo.append(function)
         with self._state:
             if not self._begun and self._start():

@@ -64,7 +64,7 @@ def format_as(use_list: bool, use_tuple: bool, outputs: Any) -> Any:
     Returns
     -------
     list, tuple or object
-        If both flags are False, and `outputs` is a list of length one, its element.
+        A list or tuple, if a flag is True. Otherwise `outputs`, or its only element if it is a list or tuple.
     """
     if use_list and use_tuple:
         raise ValueError("Both flags cannot be simultaneously True")
@@ -125,7 +125,7 @@ def is_zero(x):
 
 
 def _node_to_pattern(node):
-    """Return the connection pattern of a node, from which non-differentiable connections are removed.
+    """Return the connection pattern of a node. By default, all outputs depend on all inputs.
 
     ``pattern[input][output]`` is True if the output depends differentiably on the input.
     """
@@ -281,7 +281,8 @@ def grad(
                 raise getattr(g.type, "error", NullTypeGradError)("tensor.grad encountered a NaN. " + g.type.why_null)
         elif isinstance(g.type, DisconnectedType):
             if wrt[i] in var_to_app_to_idx:
-                # The connection patterns connect the variable to the cost, but no Op returned a connected gradient.
+                # The variable is disconnected although the connection patterns connect it to the cost: no Op returned a
+                # connected gradient.
                 _report_disconnected(wrt[i], disconnected_inputs)
             if return_disconnected == "zero":
                 rval[i] = _float_zeros_like(wrt[i])
@@ -292,7 +293,7 @@ def grad(
 
 
 def _check_cost(cost, known_grads):
-    """Raise an error unless `cost` is a scalar that has derivatives, or is replaced by known gradients."""
+    """Raise an error unless `cost` is a 0-d variable that is not of NullType, or is None and `known_grads` is given."""
     if cost is None:
         if known_grads is None:
             raise AssertionError("cost and known_grads can't both be None.")
@@ -544,7 +545,8 @@ def input_gradients(node, output_grads):
             any(a and n and not discrete for a, n, discrete in zip(row, is_null, is_int)) or null
             for row, null in zip(pattern, only_null)
         ]
-        # The other inputs do not depend on outputs with undefined gradients, so pass these gradients as disconnected.
+        # Inputs with defined gradients do not depend on continuous outputs with undefined gradients. So pass these
+        # undefined gradients as disconnected.
         known_grads = [disconnected_type() if n else g for g, n in zip(output_grads, is_null)]
     if all(u or not c for u, c in zip(undefined, connected)):
         null = next(g for g in output_grads if isinstance(g.type, NullType))
@@ -837,9 +839,9 @@ def _reads_values(node, j, tangents):
 def _is_flat(out, wrt, unknown):
     """Return True if the tangent of an output is zero although no Op returned a tangent for the output.
 
-    The tangent of a float that a node computes is zero if the float is not in `unknown`. Gradients of linear functions
-    are examples. The tangent of an integer is zero if the integer is computed from values of `wrt`, not only from
-    shapes. A variable that no node computes has no tangent.
+    The tangent of a float that a node computes is zero if the float is not in `unknown`. An example of such a float is
+    the gradient of a linear function. The tangent of an integer is zero if the integer is computed from values of
+    `wrt`, not only from shapes. A variable that no node computes has no tangent.
     """
     dtype = getattr(out.type, "dtype", None)
     if out.owner is None or dtype is None:

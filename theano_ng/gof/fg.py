@@ -210,7 +210,7 @@ class FunctionGraph(Drawable, object2):
     def clients(self, r: Variable) -> Clients:
         """Return the list of ``(node, i)`` such that ``node.inputs[i] is r``.
 
-        The node is 'output' for an output of the graph.
+        If `r` is output i of the graph, the list also contains ``('output', i)``.
         """
         return r.clients
 
@@ -383,7 +383,7 @@ class FunctionGraph(Drawable, object2):
         Raises
         ------
         BadOptimization
-            If the types differ.
+            If the types differ, and `new_r` cannot be converted to the type of `r`.
         """
         if verbose is None:
             verbose = config.optimizer_verbose
@@ -502,7 +502,7 @@ class FunctionGraph(Drawable, object2):
         Returns
         -------
         dict
-            The return value of each feature.
+            Feature -> return value of its method.
         """
         return {feature: method(self, *args) for feature, method in list(self._callbacks_of(name))}
 
@@ -568,7 +568,7 @@ class FunctionGraph(Drawable, object2):
         for orderings in found:
             for node, prereqs in orderings.items():
                 united.setdefault(node, set()).update(prereqs)
-        # The order in which features list nodes depends on the history of the graph, so sort them.
+        # Sort the nodes, because the order in which features list them depends on the history of the graph.
         place = {node: i for i, node in enumerate(self.sorted_nodes())}
         return {node: sorted(united[node], key=place.__getitem__) for node in sorted(united, key=place.__getitem__)}
 
@@ -698,9 +698,9 @@ class FunctionGraph(Drawable, object2):
     def _load_from_theano(self, state: dict[str, Any]) -> None:
         """Restore the graph from a pickle by Theano, without features.
 
-        Compute everything except the graph itself again. Inside the pickle of a compiled function the variables may
-        still be incomplete. The graph is then not restored: nothing uses it, because the graphs of loaded functions are
-        rewritten again.
+        Compute everything except the graph itself again. If the graph is part of the pickle of a compiled function, its
+        variables may be incomplete when this method runs. The graph is then not restored: nothing uses it, because the
+        graphs of loaded functions are rewritten again.
         """
         inputs, outputs = state["inputs"], state["outputs"]
         nodes = state["apply_nodes"]

@@ -147,7 +147,7 @@ class Apply(Node):
     def run_params(self) -> Any:
         """Return the params of the node.
 
-        Return NoParams if its Op has no params: `get_params` is not defined, or returns None.
+        Return NoParams if the Op of the node has no params: its `get_params` is not defined, or returns None.
         """
         try:
             params = self.op.get_params(self)
@@ -196,7 +196,7 @@ class Apply(Node):
         return cp
 
     def clone_with_new_inputs(self, inputs: Sequence[Variable], strict: bool = True) -> Apply:
-        """Return a copy of this node with other inputs.
+        """Return a copy of this node that has `inputs` in place of the current inputs.
 
         Parameters
         ----------
@@ -353,7 +353,7 @@ class Variable(Node):
                     "%s\nThe error when converting the test value to that variable type:"
                     % utils.get_variable_trace_string(self)
                 )
-                # Some exception classes do not accept a single string as their argument.
+                # Fall back to TypeError if the class of the exception does not accept a single string as its argument.
                 try:
                     error = type(e)("\n".join([detail] + [str(arg) for arg in e.args]))
                 except Exception:
@@ -488,7 +488,7 @@ class Constant(Variable):
 
     def merge_signature(self) -> Any:
         """Return a key that is equal only for constants that may be merged."""
-        # 1 == 1.0 == True, but the result of an Op may depend on the Python type.
+        # Include the Python type: 1 == 1.0 == True, but the result of an Op may depend on the type.
         signature = (self.signature(), type(self._data))
         try:
             hash(signature)

@@ -1,6 +1,6 @@
-"""The classic module of the compiled virtual machine.
+"""The module name under which Theano 1.0 provides the compiled virtual machine (`CLazyLinker`).
 
-The machine ships with the package, so nothing is compiled here.
+The extension module `gof._cvm`, which ships with the package, defines the machine. This module compiles nothing.
 """
 
 from theano_ng.configdefaults import config  # noqa: F401, users import it from here

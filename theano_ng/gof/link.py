@@ -40,7 +40,8 @@ class Container:
     Parameters
     ----------
     r : Variable or Type
-        A Type, or a variable that has this Type. Unless `name` is given, the name of `r` is used, too.
+        The Type that checks the values, or a variable of this Type. If `name` is not given, the container also takes
+        the name of `r`.
     storage : list
         The cell: a list of one element. Several containers and thunks may share it.
     readonly : bool
@@ -147,7 +148,7 @@ class Linker:
     _allow_gc: bool | None = True  # None: read config.allow_gc when a function is compiled
     fgraph: FunctionGraph | None = None
     no_recycling: Any
-    calls_back = False  # True if functions of users run between nodes. As they may raise, `Function` backs up state
+    calls_back = False  # True if user functions run between nodes. These may raise, so `Function` backs up state
 
     @property
     def allow_gc(self) -> bool:
@@ -407,7 +408,8 @@ def make_eager_program(
     fgraph = linker.fgraph
     order = linker.schedule(fgraph)
     input_storage, output_storage, storage_map = map_storage(fgraph, order, input_storage, output_storage, storage_map)
-    # All values that a thunk may request exist when the thunk runs, so mark every variable as computed.
+    # All nodes run in order, so the inputs of a thunk exist when it runs. Mark every variable as computed, so that a
+    # lazy thunk does not request inputs.
     compute_map = {r: [True] for r in storage_map}
     with native_kernels(order if impl != "py" else ()):
         thunks = []
@@ -535,19 +537,20 @@ def make_node_thunk(
     return thunk
 
 
-_gathered: set[Apply] = set()  # nodes that active calls of native_kernels handle
+_gathered: set[Apply] = set()  # nodes whose kernels an active `native_kernels` context has compiled
 
 
 @contextlib.contextmanager
 def native_kernels(order: Iterable[Apply]) -> Iterator[None]:
-    """Compile the kernels of all nodes together. Thunks that are made inside the context use the compiled kernels.
+    """Compile the kernels of all nodes together, and provide a context whose thunks use the compiled kernels.
 
-    An Op that runs other nodes has a method ``inside()``. It returns the Op's own kernels, and the nodes whose kernels
-    are also needed.
+    An Op whose node runs an inner graph has a method ``inside()``. The method returns the Op's own kernels, and the
+    inner nodes, whose kernels are compiled, too.
 
     Parameters
     ----------
     order : iterable of Apply
+        The nodes for which thunks are made inside the context.
     """
     codes, kernels, todo, seen = {}, [], list(order), set()
     for node in todo:
@@ -581,8 +584,8 @@ def native_kernels(order: Iterable[Apply]) -> Iterator[None]:
 class WrapLinker(Linker):
     """A linker that runs the programs of several linkers in step, node by node.
 
-    For each node, ``wrapper(i, node, *thunks)`` is called with the linkers' thunks. The wrapper decides whether to call
-    the thunks. It can examine their cells before and after each step.
+    For each node, ``wrapper(i, node, *thunks)`` is called with one thunk from each linker. The wrapper decides whether
+    to call these thunks, and can examine the thunks' cells before and after a call.
 
     Parameters
     ----------

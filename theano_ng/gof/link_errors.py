@@ -94,8 +94,8 @@ def raise_with_op(node, thunk=None, exc_info=None, storage_map=None):
     -----
     The exception keeps its class, except that NumPy's private subclass of MemoryError becomes MemoryError. The
     exception gets the attributes `__thunk_trace__` (the stack trace of the creation of the node's output),
-    `__op_instance__`, and `__applynode_index__`. If an exception class cannot be built from one string, the text is
-    added as a note.
+    `__op_instance__` (the node), and `__applynode_index__` (the index of the node in `fgraph.toposort()`). If an
+    exception class cannot be built from one string, the description of the node is added as a note.
     KeyboardInterrupt and SystemExit are raised unchanged.
     """
     if exc_info is None:
@@ -123,7 +123,7 @@ def raise_with_op(node, thunk=None, exc_info=None, storage_map=None):
     try:
         text = _message(node, thunk, trace, storage_map)
     except Exception as failure:
-        # A user's __str__ or a value's shape may raise. The original error is more important.
+        # A user's __str__ or a value's shape may raise. Report this failure in the text, and keep the original error.
         text = "\nIt happened in a node of %s. (Describing the node failed: %r)" % (type(node.op).__name__, failure)
     new_value = with_text(exc_type, exc_value, text)
     new_value.__thunk_trace__ = trace
@@ -169,14 +169,14 @@ class FailedThunk:
 
 
 def with_text(exc_type, exc_value, text):
-    """Return the exception with a longer message.
+    """Return an exception whose message is the message of `exc_value` followed by `text`.
 
-    Return a new exception of the same class. If the class cannot be built from the message, add the text as a note to
-    the given exception and return it.
+    The result is a new exception of the same class. If the class cannot be built from the longer message, `text` is
+    added as a note to `exc_value`, and `exc_value` is returned.
     """
     message = str(exc_value)
     if issubclass(exc_type, MemoryError):
-        # NumPy's private MemoryError class is built from a shape and a dtype.
+        # NumPy's private subclass of MemoryError cannot be built from a message, only from a shape and a dtype.
         exc_type = MemoryError
     try:
         new_value = exc_type(message + text)

@@ -42,9 +42,10 @@ typedef struct {
  *
  *     struct solve_params { int64_t structure, lower, shape[2]; };
  *
- * and stores the list of parameters as a string, which Python reads: an Op passes the parameters by these names
- * (gof/native_params.py). An array at the end, `n_axes, axes[]`, has any length. NATIVE_TABLE(name, row, rows, params
- * ...) declares a struct that ends in a table `rows` of `n_rows` structs, whose type NATIVE_PARAMS(row, ...) declares.
+ * and stores the list of parameters as a string. gof/native_params.py reads the string, so that an Op can pass the
+ * parameters by these names. The last parameter may be an array of any length, e.g. `n_axes, axes[]`.
+ * NATIVE_TABLE(name, row, rows, params ...) declares a struct that ends in a table `rows` of `n_rows` structs.
+ * NATIVE_PARAMS(row, ...) declares the type of these structs.
  *
  * An Op does not pass the lengths `n_...` of arrays and tables; they follow from the arrays and tables. An Op does not
  * pass a parameter `scratch` either. It is the address of memory that belongs to one thunk, is zeroed once, and keeps
@@ -172,8 +173,8 @@ static inline PyArrayObject *native_new(int nd, const npy_intp *dims, int type_n
                                         fortran ? NPY_ARRAY_F_CONTIGUOUS : 0, NULL);
 }
 
-/* Returns whether an array has the strides of a new C-contiguous array. NumPy calls an array contiguous whatever the
- * stride of a dimension of length one, but code that steps by this stride would leave the array's memory. */
+/* Returns whether an array has the strides of a new C-contiguous array. NumPy's flag does not suffice: it ignores the
+ * strides of dimensions of length one. Code that steps by such a stride could leave the array's memory. */
 static inline int native_has_c_strides(PyArrayObject *a)
 {
     npy_intp expected = PyArray_ITEMSIZE(a);

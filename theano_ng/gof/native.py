@@ -23,7 +23,8 @@ from theano_ng.gof.utils import MethodNotDefined
 
 _registered = {}
 
-# The name of the parameter that holds the address of a program. Only an interpreter reads this parameter.
+# The name of the parameter that holds the address of an interpreted loop program. Only native functions that interpret
+# such programs read this parameter.
 PROGRAM = "program"
 
 # The name of the parameter that holds the address of a kernel in a row of a table. A row without this parameter needs
@@ -81,14 +82,14 @@ class Kernel(NamedTuple):
     def load_interpreted(self):
         """Return the `LoadedKernel` of an interpreted program for the same computation, or None if there is no program.
 
-        No compiled kernel ever replaces the program.
+        Unlike programs that `obtain_kernels` returns, this program is never replaced by a compiled kernel later.
         """
         interpretation = self.interpretation()
         return interpretation and stand_in(interpretation).loaded_for(None)
 
 
 class ForeignKernel:
-    """A kernel for a device, which the C compiler does not compile.
+    """A kernel that runs on a device, such as a GPU. The C compiler does not compile it.
 
     In the parameters of native code, such a kernel is replaced by its address, like a `Kernel`.
     """
@@ -101,7 +102,7 @@ class ForeignKernel:
         return _text_of(self.program, [*self.support, self.source])
 
     def load_interpreted(self):
-        """Return None: no interpreted program exists for the same computation."""
+        """Return None: no interpreter can run a program in place of this kernel."""
         return None
 
     @classmethod
@@ -122,7 +123,8 @@ class ForeignKernel:
 def obtain_kernels(kernels):
     """Return compiled kernels, or interpreted programs for the same computations.
 
-    Programs are used if there is no compiler or, with `config.tiered`, until the kernels are compiled.
+    The interpreted programs are used if there is no compiler. If `config.tiered` is set, they are also used until the
+    kernels are compiled.
 
     Parameters
     ----------
@@ -155,9 +157,9 @@ def obtain_kernels(kernels):
 
 
 def write_kernels(kernels, folder):
-    """Write the source code of kernels to files of a folder, with the programs of their loops.
+    """Write the source code of each kernel, with its loop program as a comment, to a file in a folder.
 
-    The name of each file is a digest of its content.
+    The name of each file is a digest of the file's content.
 
     Parameters
     ----------
@@ -221,8 +223,9 @@ class NativeCode:
         return "NativeCode(%s)" % ", ".join([repr(self.function), *["%s=%r" % pair for pair in self.params.items()]])
 
     def _records(self):
-        """Yield each group of parameters that may contain a kernel, and the number of packed words in front of the group:
-        first the parameters of the function, then each row of its table.
+        """Yield pairs: a dict of parameters that may contain a kernel, and the number of packed words in front of them.
+
+        The first dict contains the parameters of the function. Each further dict is a row of the function's table.
         """
         yield self.params, 0
         record = native_function(self.function).record
@@ -238,7 +241,7 @@ class NativeCode:
         )
 
     def kernel_offsets(self):
-        """Return the number of packed words in front of the address of each of `kernels`."""
+        """Return a list: for each kernel of `kernels`, the number of packed words in front of its address."""
         record = native_function(self.function).record
         return [
             before + (record if params is self.params else record.row).offsets[name]
@@ -334,9 +337,9 @@ def native_function(name):
 
 
 def array_layout(type_):
-    """Return the layout that a thunk checks for values of a Type.
+    """Return the number by which a thunk checks the dtype and ndim of the values of a Type.
 
-    It is ``NumPy's type number << 8 | ndim`` for arrays, and -1 for other values.
+    The number is ``NumPy's type number << 8 | ndim`` for arrays. It is -1 for other values, which are not checked.
     """
     native_layout = getattr(type_, "native_layout", None)
     return -1 if native_layout is None else native_layout()
@@ -389,15 +392,15 @@ def registered_native_code(op, node):
             if make is not None:
                 return make(op, node)
         if "perform" in op_class.__dict__ and "c_code" not in op_class.__dict__:
-            return None  # this class overrides perform, so native code of a base class would compute something else
+            return None  # op_class overrides perform, so native code of a base class may compute something else
     return None
 
 
 def equivalent_to_native(c_code):
     """Mark a method `c_code` as equivalent to the native code of its class. This is a decorator.
 
-    Thunks of single nodes still run the native code. Only C++ modules of several nodes use the `c_code`. It does not
-    read params.
+    Thunks of single nodes still run the native code. Only C++ modules of several nodes use the `c_code`. A marked
+    `c_code` does not read params.
     """
     c_code.equivalent_to_native = True
     return c_code
@@ -427,7 +430,7 @@ def use_prepared_code(codes):
 
 
 def native_code_of(node):
-    """Return the NativeCode that runs a node. Return None if its Op has none, or has a `c_code` that overrides it."""
+    """Return the NativeCode of a node. Return None if the Op has no native code, or a `c_code` that overrides it."""
     if node in _prepared:
         return _prepared[node]
     native_code = getattr(node.op, "native_code", None)
@@ -453,8 +456,8 @@ class NativeOp:
                 return NativeCode("theano_ng.tensor.native.elemwise:dimshuffle", copies=not self.inplace, order=...)
     """
 
-    # Indices of inputs that are passed to the native code unchecked (they may be None), because the native code checks
-    # them.
+    # The indices of inputs that thunks pass to the native code without a check, because the native code itself checks
+    # these inputs. The values may be None.
     native_unchecked: tuple[int, ...] = ()
 
     # True if a subclass of an Op with native code defines `c_code`. The `c_code` then overrides the native code.
@@ -468,7 +471,7 @@ class NativeOp:
             )
 
     def native_code(self, node):
-        """Return the node's NativeCode, or None if it has no C implementation."""
+        """Return the node's NativeCode, or None if the Op has no native code for this node."""
         return registered_native_code(self, node)
 
     def _native_code(self, node):

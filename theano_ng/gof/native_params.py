@@ -32,7 +32,7 @@ class Record:
     offsets : dict
         Name -> number of words in front of it.
     given : dict
-        Its keys are the names of the parameters that `pack` requires.
+        Its keys are the names of the parameters that `pack` requires. Its values are None.
     size : int
         The number of words in front of the array or table at the end.
     row : Record or None
@@ -112,7 +112,7 @@ class Record:
                 for row in rows:
                     packed += self.row.pack(row)
         try:
-            return array("q", packed).tolist()  # the conversion checks all words at once
+            return array("q", packed).tolist()  # `array` refuses words that are not 64-bit integers
         except (TypeError, OverflowError):
             raise self._wrong_value(params) from None
 

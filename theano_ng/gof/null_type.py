@@ -29,7 +29,7 @@ class NullType(Type):
     def values_eq(a, b, force_same_dtype=True):
         raise ValueError("NullType has no values that could be compared")
 
-    # The reason is not part of a type's identity.
+    # All NullTypes are equal, even if their reasons (`why_null`) differ.
     def __eq__(self, other):
         return type(self) is type(other)
 

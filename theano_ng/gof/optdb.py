@@ -1,7 +1,7 @@
 """Databases of optimizations, which are registered under names and tags, and queries that select optimizations.
 
-A database builds the optimizer for a query once, and caches it until the next registration in any database. All
-functions share it, because optimizers hold no state of the functions to which they are applied.
+A database builds the optimizer for a query once, and caches this optimizer until the next registration in any
+database. All functions share the optimizer, which is possible because it holds no state of a function.
 """
 
 import copy
@@ -16,7 +16,7 @@ from theano_ng.gof.provenance import is_registered_by_package
 from theano_ng.gof.utils import integer_types
 from theano_ng.lazy import lazy_names
 
-# The module `optdb` of Theano 1.0 imports `opt`, so existing programs use the attribute `optdb.opt`.
+# The module `optdb` of Theano 1.0 imports `opt`, so existing programs may read the attribute `optdb.opt`. Provide it.
 __getattr__, __dir__, _ = lazy_names(__name__, {"theano_ng.gof": "opt"})
 
 REGISTERS_FOR_CALLERS = True
@@ -33,7 +33,7 @@ _loaders = []
 
 
 def register_loader(module, *names):
-    """Register a module of rules. The first query, or a request for one of `names`, imports it.
+    """Register a module of rules. The first query, or a request for one of `names`, imports the module.
 
     Rewriting rules live in higher layers. Their modules take time to import, and are not needed before a function is
     compiled. Code that defines Ops registers the modules of their rules here instead of importing them.
@@ -55,8 +55,8 @@ def load():
     while _loaders:
         importlib.import_module(_loaders.pop(0)[0])
     if hasattr(gc, "freeze") and gc.get_freeze_count() == 0:
-        # The objects that exist now are long-lived. freeze and unfreeze move them to the oldest generation of the
-        # garbage collector, without a collection.
+        # The objects that exist now are long-lived, so young collections need not scan them. The calls of freeze and
+        # unfreeze move these objects to the oldest generation without a collection.
         gc.freeze()
         gc.unfreeze()
 
@@ -89,6 +89,7 @@ def depends_on(*words):
     Parameters
     ----------
     *words : str
+        The fact, for example the name of an optimization and the tags that were added to it.
     """
     _decided_by.append(words)
 
@@ -136,7 +137,8 @@ class DB:
     def register(self, name, obj, *tags, **kwargs):
         """Register an optimizer or a database.
 
-        Registrations by code outside this package prevent functions from being cached, see `has_foreign_rules`.
+        After a registration by code outside this package, results of rewriting are not cached on disk, see
+        `has_foreign_rules`.
 
         Parameters
         ----------
@@ -158,7 +160,7 @@ class DB:
             )
         if name in self._table:
             raise ValueError(
-                "The tag of the object collides with a name or a tag of the database: choose another name.", name, obj
+                "The name of the object is already a name or a tag in the database: choose another name.", name, obj
             )
         if use_db_name_as_tag and self.name is not None:
             tags = tags + (self.name,)
@@ -180,7 +182,7 @@ class DB:
         self._add_tags(name, tags, own=False)
 
     def switch_on(self, name, *tags):
-        """Add tags to an optimization of this package, because of a flag or a call.
+        """Add tags to an optimization of this package because a flag or a function call enables the optimization.
 
         The tags become part of the keys of the graph cache.
         """
@@ -239,7 +241,7 @@ class DB:
             chosen.intersection_update(self._table.get(tag, ()))
         excluded = set(q.exclude)
         if not config.cxx:
-            # Optimizations with the tag cxx_only introduce Ops that have only C code, which needs a compiler.
+            # Optimizations with the tag cxx_only introduce Ops that have only C code. Without a compiler, exclude them.
             excluded.add("cxx_only")
         for tag in excluded:
             chosen.difference_update(self._table.get(tag, ()))
@@ -549,8 +551,8 @@ class SequenceDB(DB):
         return [obj for obj in super()._selected(q) if self.__position__[obj.name] < cutoff]
 
     def __query__(self, q):
-        # Positions refer to this sequence only, so queries of contained databases do not use the cutoff and the extra
-        # optimizers.
+        # Positions refer to this sequence only. So omit the cutoff and the extra optimizers, which have positions, from
+        # the query of contained databases.
         return self._expanded(self._selected(q), Query(q.include, q.require, q.exclude, q.subquery))
 
     def print_summary(self, stream=sys.stdout):
@@ -655,7 +657,7 @@ class TopoDB(_WrapperDB):
 
 
 class ProxyDB(_WrapperDB):
-    """A database that passes queries to another database, to give it a second position in a `SequenceDB`.
+    """A database that passes queries to the database `db`, and thus gives `db` a second position in a `SequenceDB`.
 
     Parameters
     ----------
@@ -663,6 +665,6 @@ class ProxyDB(_WrapperDB):
     """
 
     def _build(self, q):
-        # Return a copy: a query gives the optimizer the name of the database, and the names of the two databases
-        # differ.
+        # Return a copy: `DB.query` names its result after the database, and this database and `self.db` have different
+        # names.
         return copy.copy(self.db.query(q))

@@ -17,7 +17,7 @@ bitand bitor compl not not_eq or or_eq xor xor_eq
 
 
 class Params(dict):
-    """A value of a ParamsType. Its fields are attributes.
+    """A value of a ParamsType: a dict of the fields, which are also attributes.
 
     Parameters
     ----------
@@ -195,7 +195,7 @@ class ParamsType(Type):
         return hash((type(self).__name__, self.fields, self.types))
 
     def generate_struct_name(self):
-        """Return a name for the C struct. It is equal in all processes, and different structs have different names."""
+        """Return a name for the C struct that is equal in all processes. Different structs have different names."""
         # Do not use the text of a Type: it may contain an address, or equal the text of another Type. Use its C code
         # instead.
         texts = [
@@ -415,7 +415,7 @@ class ParamsType(Type):
         return self._collect("c_init_code")
 
     def c_support_code(self):
-        """Return the support code of the fields, and the struct, whose methods read Python objects and clean up."""
+        """Return the support code of the fields, and a C struct with methods that read Python objects and clean up."""
         declarations, inits, cleanups, extracts, cases = [], [], [], [], []
         for i, (field, kind) in enumerate(zip(self.fields, self.types)):
             code = self._field_code(field, kind)
@@ -476,8 +476,8 @@ class ParamsType(Type):
             extracts="\n".join(extracts),
             cases="\n".join(cases),
         )
-        # With cmodule.debug, the code of each enum defines a function named after its cname. Two functions of the same
-        # name do not compile, so omit both.
+        # If cmodule.debug is set, the code of each enum defines a function whose name contains the enum's cname. Omit
+        # these functions for enums that share a cname: two functions of the same name do not compile.
         cnames = [kind.cname for kind in dict.fromkeys(self.types) if isinstance(kind, EnumType)]
         ambiguous = {
             kind.c_to_string() for kind in self.types if isinstance(kind, EnumType) and cnames.count(kind.cname) > 1

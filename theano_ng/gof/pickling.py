@@ -41,7 +41,8 @@ class _Written:
 class _Loading:
     """The object that the unpickler creates for a record.
 
-    The unpickler's memo holds this object. While it exists, the cycle collector runs less often.
+    The unpickler's memo holds this object until loading is finished. While this object exists, the cycle collector runs
+    less often.
     """
 
     def __init__(self):
@@ -110,9 +111,9 @@ class _List:
 class _End:
     """The last element of a list. Writing it records the nodes of the list as written.
 
-    A list is pickled as a tuple, and picklers keep a tuple only when it is complete. This object holds the only
-    reference to the list, so both are freed when pickling fails. This needs no clean-up code, which could itself run
-    out of memory.
+    A list is pickled as a tuple, and a pickler keeps a tuple only when the tuple is complete. This object holds the
+    only reference to the `_List`, so both objects are freed if pickling fails. Thus no clean-up code is needed, which
+    could itself run out of memory.
     """
 
     def __init__(self, ends):
@@ -125,7 +126,7 @@ class _End:
 
 
 class _Later:
-    """An attribute to set after its object is complete."""
+    """An attribute that is pickled after the list that contains its object. Loading sets the attribute by `setattr`."""
 
     def __init__(self, obj, name, value):
         self.arguments = obj, name, value
@@ -140,12 +141,15 @@ def _nothing(*items):
 
 
 def _last_but_one(*items):
-    """Return the pickled object. The pickle discards this value, because the unpickler's memo contains the object."""
+    """Return the last item but one, which is the pickled object.
+
+    The pickle discards this value, because the unpickler's memo contains the object.
+    """
     return items[-2]
 
 
 def _last(items):
-    """Return the pickled object. Pickles of older versions call this function."""
+    """Return the last item but one, which is the pickled object. Pickles of older versions call this function."""
     return items[-2]
 
 
@@ -197,9 +201,9 @@ def reduce_in_graph(obj, node, protocol):
 
 
 def _without_update(obj, reduced):
-    """Postpone writing the default update of a shared variable in a list.
+    """Return `reduced` without the default update of a shared variable. The update is pickled after the current list.
 
-    The update may depend on the nodes of the list, and on other shared variables that have updates themselves.
+    The default update may depend on the nodes of the list, and on other shared variables with default updates.
     """
     state = reduced[2]
     if not isinstance(state, dict) or getattr(state.get("default_update"), "owner", None) is None:
@@ -239,14 +243,14 @@ def _deepcopy_plain(obj, memo):
 
 
 class Covering:
-    """The nodes of a container, as the first item of its pickled state.
+    """The nodes of a container, for use as the first item of the container's pickled state.
 
     The pickler then writes the nodes before the other items of the state, and without recursion.
 
     Parameters
     ----------
     nodes : list of Apply
-        All nodes in topological order, together with the nodes on which they depend.
+        The nodes of the container and all nodes on which these nodes depend, in topological order.
     """
 
     def __init__(self, nodes):

@@ -1,9 +1,9 @@
 """Ports: services that a module of a lower layer uses, and that a module of a higher layer provides.
 
-Imports lead only from higher to lower layers. Sometimes a module nevertheless needs a service of a higher layer: a
-graph compiles itself, or an Op makes a variable from a number. The module then calls a port of this module. The
-higher module fills the port when it is imported. A port may be filled with the text ``"module:name"`` instead of a
-function. The module is then imported at the first call.
+Modules import only modules of lower layers. Sometimes a module nevertheless needs a service of a higher layer: for
+example, `Variable.eval` compiles a function, and an Op makes a variable from a number. The lower module then calls a
+port that `gof.ports` defines. The higher module fills the port when the higher module is imported. A port may be filled
+with the text ``"module:name"`` instead of a function. The named module is then imported at the first call.
 """
 
 import importlib

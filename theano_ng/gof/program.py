@@ -114,11 +114,11 @@ class Program(_Parts):
         The updates to make after a complete run. If `need_update_inputs` of a machine is true, the machine's caller
         makes the updates.
     prerequisites : dict
-        Apply -> list of Apply that must run before it, although it does not read their outputs. It overwrites memory
-        that they read.
+        Node -> list of nodes that must run before it, because it overwrites memory that these nodes read. It does not
+        read their outputs, so the graph does not show this order.
     first : tuple of Variable
-        Variables that evaluation on demand computes before the outputs, because every run needs them, and because they
-        must be computed before state is overwritten.
+        Variables that evaluation on demand computes before the outputs. Every run needs these variables, and they must
+        be computed before a node overwrites state.
     lazy : bool
         Whether nodes run on demand. If False, all nodes run in order.
     """

@@ -69,9 +69,10 @@ def complete_stack_traces(
 ) -> None:
     """Add stack traces to the new nodes of replacements. Call this function before the replacements are made.
 
-    A rule copies the traces of the replaced variables to its results. The nodes between the results and the graph
-    originate from the same lines of the user's code, so they get the same traces. Results without traces get the traces
-    of the replaced variables, unless the flag `config.check_stack_trace` is set, which reports rules that lose traces.
+    A rule copies the traces of the replaced variables to its results. The new nodes on which the results depend
+    originate from the same lines of the user's code, so this function copies the traces to these nodes. If
+    `config.check_stack_trace` is "off", results without traces get the traces of the replaced variables. Otherwise, the
+    check has to find such results, in order to report rules that lose traces.
 
     Parameters
     ----------

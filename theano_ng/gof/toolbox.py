@@ -202,8 +202,8 @@ class Feature:
         Returns
         -------
         dict
-            Node -> list of nodes that have to come before it. The order has to be deterministic, so sets are not
-            allowed.
+            Node -> list of nodes that have to come before it. The order of each list has to be deterministic, so sets
+            are not allowed.
         """
         return {}
 
@@ -297,7 +297,7 @@ class History(Feature):
 class Validator(Feature):
     """A feature that adds ``validate()`` and ``consistent()`` to the graph.
 
-    ``validate()`` calls every feature's `validate`. ``consistent()`` returns True if this succeeds.
+    ``validate()`` calls every feature's `validate`. ``consistent()`` returns True if ``validate()`` raises no error.
     """
 
     pickle_rm_attr = ["validate", "consistent"]
@@ -445,7 +445,8 @@ class ReplaceValidate(History, Validator):
         Parameters
         ----------
         remove : list of Apply or Variable
-            The nodes and variables that must leave the graph. Later changes must not add these nodes again.
+            The nodes and variables that must leave the graph. If a later change adds one of these nodes again,
+            `validate` raises InconsistencyError.
         warn : bool
             Whether to print a warning before the error is raised.
 
@@ -466,7 +467,7 @@ class ReplaceValidate(History, Validator):
                     )
                 raise ReplacementDidntRemovedError()
         self._nodes_removed.update(remove)
-        if config.scan.debug:  # this flag applies here, because mostly rewrites of Scan call the method
+        if config.scan.debug:  # a flag of Scan, because mostly rewrites of Scan call this method
             print(
                 "Scan: %s removed %s: %s"
                 % (reason, ", ".join(map(str, remove)), ", ".join("%s -> %s" % pair for pair in replacements))
@@ -577,7 +578,7 @@ class PrintListener(Feature):
 
 
 class PreserveNames(Feature):
-    """A feature that copies the name of a replaced variable to a replacement without a name."""
+    """A feature that gives the name of a replaced variable to the replacement, unless the replacement has a name."""
 
     def on_change_input(
         self, fgraph: FunctionGraph, node: Apply | str, i: int, r: Variable, new_r: Variable, reason: Any = None

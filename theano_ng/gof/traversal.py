@@ -76,9 +76,9 @@ def postorder(
     ----------
     roots : list of Variable
     known : container of Variable
-        Variables that are skipped, together with their operands. The caller has to add each generated variable before
-        it requests the next variable. It may add further variables that need not be generated, such as the other
-        outputs of the node.
+        Variables that are skipped, together with their operands. The caller has to add each generated variable to
+        `known` before it requests the next variable. The caller may also add variables that need not be generated, such
+        as the other outputs of a node.
     operands : callable, optional
         ``operands(r)`` returns the variables that must be generated before `r`. By default, the inputs of the node of
         `r`.
@@ -601,7 +601,7 @@ def is_same_graph(
     givens: Mapping[Variable, Variable] | Iterable[tuple[Variable, Variable]] | None = None,
     debug: bool = False,
 ) -> bool:
-    """Return True if two variables perform the same computation.
+    """Return True if two variables are the results of the same computation.
 
     The structure of the graphs has to be equal: ``x * (y * z)`` is not ``(x * y) * z``.
 
@@ -619,8 +619,8 @@ def is_same_graph(
 
     Examples
     --------
-    The result for ``x + 1`` and ``x + 1`` is True. For ``x + 1`` and ``y + 1`` it is False, but True with ``givens={x:
-    y}``.
+    The result for ``x + 1`` and ``x + 1`` is True. For ``x + 1`` and ``y + 1``, the result is False, but with
+    ``givens={x: y}`` it is True.
     """
     givens = dict(givens) if givens else {}
     numbers: dict[Any, int] = {}
@@ -641,7 +641,7 @@ def equal_computations(
     in_xs: Sequence[Variable] | None = None,
     in_ys: Sequence[Variable] | None = None,
 ) -> bool:
-    """Return True if two lists of variables perform the same computations.
+    """Return True if the variables in two lists are, pair by pair, the results of the same computations.
 
     Parameters
     ----------
@@ -673,7 +673,10 @@ def equal_computations(
 
 
 def _numbered(var: Variable, givens: Mapping[Variable, Variable], numbers: dict[Any, int]) -> int:
-    """Return the number of the computation of a variable. Equal computations get equal numbers, stored in `numbers`."""
+    """Return a number that identifies the computation of a variable: it is equal for equal computations.
+
+    The numbers are stored in `numbers`.
+    """
 
     def number(key: Any, owner: Any) -> int:
         try:

@@ -79,7 +79,7 @@ class VariableInList:
 
 
 class FVar:
-    """A function of variables. It is called when `unify_build` builds a pattern.
+    """A call of `fn` in a pattern. `unify_build` replaces it by the result of `fn` for the values of `args`.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ def unify_walk(a, b, U):
     Returns
     -------
     Unification or False
-        The known facts, with those that make the patterns equal. False if the patterns cannot be equal.
+        `U` with the additional facts that make the patterns equal. False if the patterns cannot be equal.
     """
     pending = [(a, b)]
     while pending:
@@ -300,7 +300,7 @@ def unify_build(x, U):
 
 
 def unify_merge(a, b, U):
-    """Return the pattern that `a` and `b` have in common. `U` is their unification."""
+    """Return the pattern to which `a` and `b` become equal with the values in `U`, the unification of `a` and `b`."""
     return unify_build(b if isinstance(a, Variable) and not isinstance(b, Variable) else a, U)
 
 

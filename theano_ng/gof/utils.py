@@ -181,7 +181,7 @@ def simple_extract_stack(f=None, limit=None, skips=[]):  # noqa: B006, the docum
     Parameters
     ----------
     f : frame, optional
-        The frame at which the stack begins. By default, the caller's frame.
+        The innermost frame of the stack. By default, the caller's frame.
     limit : int, optional
         The number of frames to keep. None keeps all frames.
     skips : list of str
@@ -494,8 +494,8 @@ def toposort(prereqs_d):
     Returns
     -------
     list
-        Every key once. Keys whose prerequisites are complete earlier come first. Keys without prerequisites keep the
-        order of the dict.
+        Every key once. Keys without prerequisites come first, in the order of the dict. The remaining keys follow in
+        the order in which their last prerequisites appear in the list.
 
     Raises
     ------
@@ -640,8 +640,8 @@ def give_variables_names(*args, **kwargs):
     ----------
     *args : collections of Variable
     unique_suffix : callable, optional
-        A function that takes a counter and returns a suffix, which distinguishes variables with equal names. The new
-        name is ``'%s_%s' % (name, suffix)``.
+        A function that takes a counter and returns a suffix. By default, `str`. A variable without a name, or whose
+        name is not unique, gets the new name ``'%s_%s' % (name, suffix)``.
 
     Returns
     -------

@@ -46,8 +46,8 @@ VECTOR(float, 16)
     DO(x)              \
     DO(y)
 
-/* SPLIT declares two variables of type `part`, for the lower and upper half of v. FILL_UP declares a variable of type
- * `whole` that begins with v; its other lanes contain `filling`. */
+/* SPLIT declares two variables of type `part`, which contain the lower and the upper half of v. FILL_UP declares a
+ * variable of type `whole`. Its first lanes contain v, and its remaining lanes contain `filling`. */
 #define SPLIT(v)                          \
     part low_##v, high_##v;               \
     memcpy(&low_##v, &v, sizeof low_##v); \
@@ -86,7 +86,8 @@ static int level;
     {                                                                            \
         return ((V (*)(PARAMETERS_##ARITY(V)))F##_found)(ARGUMENTS_##ARITY(, )); \
     }
-/* Define F_NAME_of_OF, which computes a shorter vector V as a part of a vector of type W. */
+/* Define F_NAME_of_OF, which computes F for a vector of type V: it pads the arguments to the longer type W and calls
+ * F_OF. */
 #define PART(TARGET, F, ARITY, NAME, V, OF, W, T, FILLING)                        \
     static TARGET V F##_##NAME##_of_##OF(PARAMETERS_##ARITY(V))                   \
     {                                                                             \

@@ -3,7 +3,8 @@
 `VM_Linker` makes a `Program` (`gof.program`) and chooses the virtual machine that runs it: the compiled `CVM` or a
 Python machine. `Loop` and `LoopGC` run every node in order. `Stack` runs nodes on demand: it supports lazy nodes,
 subsets of the outputs, callbacks and memory profiles. The class method `of` makes a machine from a program. The
-constructors take the arguments of earlier versions. A cell is a list with one element, such as the value of a variable.
+constructors of the machines still accept the same arguments as in earlier versions. A cell is a list with one element,
+for example the value of a variable.
 """
 
 import time
@@ -39,7 +40,8 @@ def calculate_reallocate_info(order, fgraph, storage_map, compute_map_re, depend
 
     Notes
     -----
-    The function makes one pass. Variables that are no longer used wait in a pool, grouped by type.
+    The function visits each node once. Variables that are no longer used are kept in a pool, grouped by type, until a
+    later output can use their memory.
     """
     reallocated = {}
     viewed = set()
@@ -91,8 +93,8 @@ class VM:
     need_update_inputs : bool
         If True, the Function performs the updates. If False, the machine performs them.
     program : Program or None
-        The program from which `of` made the machine. The machine then also has the attributes `storage_map`,
-        `compute_map` and `updated_vars`.
+        The program from which the class method `of` made the machine. Such a machine also has the attributes
+        `storage_map`, `compute_map` and `updated_vars`. None: the caller used the constructor.
     """
 
     need_update_inputs = True
@@ -142,7 +144,7 @@ class VM:
         self.call_counts = [0] * len(self.nodes)
 
     def update_profile(self, profile):
-        """Add the nodes' times and counts to a profile, and reset them.
+        """Add the nodes' times and counts to a profile. Then set these times and counts to zero.
 
         Parameters
         ----------
@@ -201,7 +203,7 @@ class LoopGC(VM):
     Parameters
     ----------
     post_thunk_clear : list of list of cells
-        For each node, the cells to empty after it.
+        For each node, the cells to empty after the node has run.
     """
 
     allow_gc = True
@@ -252,7 +254,8 @@ class Stack(VM):
     allow_gc : bool
         Whether to free values after their last use.
     n_updates : int
-        The number of updates. They are the last outputs of the graph, and every run computes them.
+        The number of updates. The new values of the updates are the last outputs of the graph, and every run computes
+        these outputs.
     dependencies : dict, optional
         Variable -> the variables that are computed from it. It is required if `allow_gc` is true.
     callback : callable, optional
@@ -297,7 +300,7 @@ class Stack(VM):
 
     @classmethod
     def of(cls, program, dependencies=None, callback=None, callback_input=None):
-        """Return a machine that runs a program; see `VM.of`. The other arguments are arguments of the constructor."""
+        """Return a machine that runs a program; see `VM.of`. For the other arguments, see `Stack`."""
         if program.allow_gc and dependencies is None:
             raise ValueError("Must set dependencies when using GC")
         machine = cls.__new__(cls)
@@ -340,14 +343,14 @@ class Stack(VM):
             node: [r for other in prerequisites.get(node, ()) for r in other.outputs] for node in self.nodes
         }
         self._always = set(always)
-        # Request the outputs in the order of the nodes that compute them: the linker may have put some nodes last (see
-        # `inplace_order.overwrite_last`).
+        # Request the outputs in the order of the nodes that compute them. The linker may have put nodes that overwrite
+        # state last (see `inplace_order.overwrite_last`), and this order must be kept.
         self._output_order = sorted(
             range(len(self.outputs)), key=[self.node_idx.get(r.owner, -1) for r in self.outputs].__getitem__
         )
         self._computed_outputs = [r for node in self.nodes for r in node.outputs]
         self._kept = set(self.outputs)
-        # The number of nodes that read each variable that may be freed.
+        # Variable that may be freed -> number of nodes that read this variable.
         self._users = {
             r: len({user.owner for user in users}) for r, users in dependencies.items() if r.owner is not None
         }
@@ -431,7 +434,7 @@ class Stack(VM):
         ----------
         output : Variable
         users_left : dict
-            Variable -> number of the nodes that will read it. It is changed in place.
+            Variable -> number of nodes that have not read it yet. The method changes this dict in place.
         """
         compute_map, thunks, node_idx, node_prereqs = self.compute_map, self.thunks, self.node_idx, self.node_prereqs
         stack = [output]
@@ -527,7 +530,8 @@ def demanded_variables(fgraph, nodes, thunks, asked, updated_vars):
     nodes, thunks : sequence
         Nodes and their thunks in the order in which they run.
     asked : sequence of callable
-        `thunks`, or an empty sequence if all inputs of lazy thunks are computed in any case.
+        The thunks that may request inputs: `thunks`, or an empty sequence if all inputs of lazy nodes are computed in
+        any case.
     updated_vars : dict
         Input variable -> output variable.
 
@@ -566,9 +570,9 @@ class VM_Linker(link.LocalLinker):
     c_thunks : bool, optional
         Whether to use C code. None: use C code if a compiler exists (config.cxx), or if the code needs no compiler.
     allow_partial_eval : bool, optional
-        Whether a Function that requests a subset of the outputs computes only this subset. If False, it computes all
-        outputs and returns the subset. None: True for the compiled machine, and for Stack if other options require
-        Stack. If True, and `use_cloop` is False, the linker chooses Stack.
+        Whether a call of the Function that requests a subset of the outputs computes only this subset. If False, such
+        a call computes all outputs and returns the subset. None: True for the compiled machine, and for Stack if other
+        options require Stack. If True, and `use_cloop` is False, the linker chooses Stack.
     """
 
     def __init__(
@@ -705,8 +709,8 @@ class VM_Linker(link.LocalLinker):
         kind = self.machine_class(lazy)
         prerequisites, first = {}, ()
         if kind not in (Loop, LoopGC):
-            # If `lazy` is False, a Stack computes all inputs of lazy nodes. The compiled machine still lets lazy nodes
-            # request their inputs if the caller wants only some of the outputs.
+            # If `lazy` is False, a Stack computes all inputs of lazy nodes, so no thunk requests inputs. Lazy thunks of
+            # the compiled machine still request inputs if the caller wants only some of the outputs.
             asked = thunks if lazy or kind is CVM else ()
             prerequisites, first = demanded_variables(self.fgraph, program.nodes, thunks, asked, updated_vars)
         if not lazy:
@@ -737,7 +741,7 @@ class VM_Linker(link.LocalLinker):
         input_storage, output_storage : list of cells
         storage_map, compute_map : dict
         post_thunk_clear : list of list of cells
-            For each node, the cells to empty after it. They are used only if values are freed.
+            For each node, the cells to empty after the node has run. The lists are used only if `allow_gc` is true.
         computed : set of Variable
             The variables that the nodes compute. Before each run, the machine may empty the cells of those computed
             variables that are in the attribute `no_recycling` of the linker.

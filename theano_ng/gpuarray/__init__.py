@@ -1,13 +1,14 @@
 """Arrays on devices, Ops on these arrays, and the rules that move computations to devices.
 
 If the flag ``device`` (``cuda``, ``cuda0``, ``opencl0:0``) is set, a program uses a device without any other change.
-Otherwise this package is not imported. The function `use` opens a device later.
+If no flag names a device, ``import theano_ng`` does not import this package. The function `use` opens a device at run
+time.
 """
 
 from theano_ng.compile.mode import optdb
 from theano_ng.configdefaults import config
 from theano_ng.gof.optdb import register_loader
-from theano_ng.gpuarray import devices, profile  # the import of profile registers a section of the profile's report
+from theano_ng.gpuarray import devices, profile  # importing `profile` registers the device section of profiles
 from theano_ng.gpuarray.devices import init_dev, pygpu_parse_version, transfer, use
 from theano_ng.gpuarray.type import (
     ContextNotDefined,

@@ -47,9 +47,10 @@ _THREADS = -1
 
 
 def _index_variables(given, host, context_name):
-    """Return the index variables of a node: device variables for indices that were computed on the device.
+    """Return the index variables of a node.
 
-    For any other index, return the corresponding variable of the list `host`.
+    An index of the list `given` that was computed on the device becomes a device variable. Any other index is replaced
+    by the corresponding host variable of the list `host`.
     """
     indices = []
     for index, converted in zip(given, host):
@@ -73,7 +74,8 @@ def _layout(node, first):
     Returns
     -------
     tuple (n_rest, position, DeviceKernel or 0)
-        See native/gpu_gather.h.
+        `n_rest` and `position` are explained in native/gpu_gather.h. The kernel reads index arrays on the device. It
+        is 0 if no index array is on the device.
     """
     x = node.inputs[0]
     index = [v.type.host_type()() if isinstance(v.type, GpuArrayType) else v for v in node.inputs[first:]]
@@ -188,7 +190,8 @@ class GpuAdvancedIncSubtensor1(_ScatterOp, AdvancedIncSubtensor1):
     Raises
     ------
     TypeError
-        If x is 0-d, `ilist` is not an integer vector, y has more dimensions than x, or y cannot be converted.
+        If x is 0-d, `ilist` is not an integer vector, y has more dimensions than x, or y cannot be
+        converted to the dtype of x.
     IndexError
         At run time, if an index is out of bounds.
     """
@@ -220,8 +223,8 @@ class GpuAdvancedIncSubtensor1_dev20(GpuAdvancedIncSubtensor1):
     atomic = True
 
     def make_node(self, x, y, ilist):
-        """Make a node, as `GpuAdvancedIncSubtensor1` does. The kernel reads `ilist` as int64. If `ilist` has another
-        integer dtype, no conversion is added to the graph.
+        """Make a node, as `GpuAdvancedIncSubtensor1` does. `ilist` may have any integer dtype: native code converts the
+        indices to int64, so the graph needs no conversion.
 
         Parameters
         ----------
@@ -345,7 +348,7 @@ def check_and_convert_boolean_masks(input, idx_list):
 
 
 def get_iadd(a, b):
-    """Return a function that adds an array to another array in place, for arrays like `a` and `b`.
+    """Return a function that adds an array like `b` to an array like `a`, in place.
 
     Parameters
     ----------
@@ -359,7 +362,7 @@ def get_iadd(a, b):
     """
     if a.dtype != b.dtype or b.ndim > a.ndim:
         raise TypeError(
-            "arrays of dtype %s with %d dimensions cannot be added to arrays of dtype %s with %d"
+            "an array of dtype %s with %d dimensions cannot be added to an array of dtype %s with %d dimensions"
             % (b.dtype, b.ndim, a.dtype, a.ndim)
         )
     kernel = kernels.increment(a.dtype.name, a.ndim, a.context).build()

@@ -86,7 +86,7 @@ class _GpuReduction(GpuOp, CAReduceDtype):
         return reduction_program(self.scalar_op, self.pre_scalar_op, *self._dtypes(type_))
 
     def supports_c_code(self, inputs):
-        """Return True if kernels support the dtype and the scalar op. They support all patterns of reduced axes.
+        """Return True if kernels support the dtype and the scalar op. Kernels can reduce any set of axes.
 
         Parameters
         ----------
@@ -150,7 +150,7 @@ class _GpuReduction(GpuOp, CAReduceDtype):
     # -- derivatives ---------------------------------------------------------------------------------------------------
 
     def _host_with_gradient(self, axis):
-        """Return the corresponding reduction on the host, of a class that defines a gradient."""
+        """Return the corresponding reduction on the host. Sums and products get classes that define a gradient."""
         kinds = {"Add": Sum, "Mul": Prod}
         kind = kinds.get(type(self.scalar_op).__name__)
         return self._host(axis) if kind is None else kind(axis=axis, dtype=self.dtype, acc_dtype=self.acc_dtype)
@@ -281,8 +281,8 @@ class GpuCAReduceCuda(_GpuReduction):
 
 
 def _call_of_native(node, name, x, z, fail):
-    """Return C code that computes a node by native code. It contains the addresses of the kernels, so it works only in
-    this process.
+    """Return C code that calls the native code of a node. The C code contains the addresses of the kernels, so it works
+    only in this process.
     """
     code = node.op.native_code(node)
     params = code.packed(obtain_kernels(code.kernels))

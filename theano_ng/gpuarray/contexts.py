@@ -34,7 +34,7 @@ def reg_context(name, ctx):
         raise TypeError("context %r is not a GpuContext: %s" % (name, type(ctx).__name__))
     _contexts[name] = ctx
     _names.setdefault(ctx.ptr, name)
-    optdb.depends_on("context", repr(name), ctx.bin_id)  # rules depend on the capabilities of the device
+    optdb.depends_on("context", repr(name), ctx.bin_id)  # the device's capabilities influence rewriting
 
 
 def get_context(name):

@@ -1,5 +1,5 @@
-"""A stub that reports that cuDNN cannot be used, so that programs compute without it. Only the names in `__all__` can
-be imported from this module.
+"""A stub that reports that cuDNN cannot be used, so that programs compute without cuDNN. Only the names in `__all__`
+can be imported from this module.
 """
 
 from theano_ng.moved import only_probes, unavailable

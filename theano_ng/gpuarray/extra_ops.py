@@ -30,9 +30,9 @@ class GpuCumOp(TwinOp):
 
     Notes
     -----
-    The result has the dtype of the input, or int64 if the input is bool. Halves are summed as floats. If the array has
-    few long lines, many threads process each line, in an order that is not sequential. Then sums of floats may differ
-    in the last bits from sums on the host, but not from run to run.
+    The result has the dtype of the input, or int64 if the input is bool. Kernels accumulate float16 in float32. If the
+    array has few but long 1-d slices along the axis, many threads process each slice, not in sequential order. Then
+    sums of floats may differ in the last bits from sums on the host, but not from run to run.
     """
 
     __props__ = ("axis", "mode")

@@ -1,4 +1,4 @@
-"""Evaluation of scalar ops in NumPy with the integer division of kernels: 0 if the divisor is 0."""
+"""Evaluation of scalar ops in NumPy. As in kernels, the quotient of an integer and zero is 0."""
 
 import numpy as np
 

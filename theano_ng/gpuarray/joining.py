@@ -12,15 +12,15 @@ class GpuJoin(TwinOp, Join):
     Parameters
     ----------
     view : int
-        If all other arrays are empty along the axis at run time, the result is a view of the array with this index. -1
-        means that the result is always a new array.
+        The index of an array. If all arrays except this one are empty along the axis at run time, the result is a view
+        of this array. -1 means that the result is always a new array.
 
     Raises
     ------
     TypeError
         If the arrays differ in ndim or are 0-d, or if the axis is not an integer.
     ValueError
-        If no array is given. At run time, if the lengths of the other axes differ.
+        If no array is given. At run time, if the arrays differ in the length of an axis that is not the joined axis.
     """
 
     __props__ = ("view",)
@@ -55,7 +55,7 @@ class GpuSplit(TwinOp, Split):
     Raises
     ------
     ValueError
-        At run time, if `splits` has another length, a negative entry or another sum.
+        At run time, if the length or the sum of `splits` is wrong, or if an entry is negative.
     """
 
     __props__ = ("len_splits",)

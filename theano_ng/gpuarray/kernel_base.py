@@ -3,8 +3,8 @@
 `GpuKernelBase` writes C code that builds the kernels of a node when the node's thunk is made, and C functions that call
 the kernels. `CGpuKernelBase` reads C code and kernels from files.
 
-The Ops of this package define kernels in another way (`GpuOp`, `DeviceKernel`), so that all kernels of a function are
-built together.
+The Ops of this package do not use these classes. They define kernels by `GpuOp` and `DeviceKernel`, so that all kernels
+of a function are built together.
 """
 
 import re
@@ -57,13 +57,13 @@ def get_dtype(s):
     Raises
     ------
     TypeError
-        If `s` is another text.
+        If `s` is none of these texts.
     """
     return _ARGUMENTS[s] if s in _ARGUMENTS else np.dtype(s)
 
 
 def get_ctype(dtype):
-    """Return the C type of an argument of a kernel's wrapper.
+    """Return the C type of an argument of the C functions that call a kernel (see `Kernel`).
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ class Kernel:
         return [str(_typecode(param)) for param in self.params]
 
     def _c_declarations(self):
-        """Return the argument types of the wrapper."""
+        """Return the argument types of the C functions that call the kernel."""
         if self.flags.get("ctypes"):
             return [_ctype_of_number(code) for code in self.params]
         return [get_ctype(param) for param in self.params]
@@ -348,7 +348,7 @@ class GpuKernelBase:
 
 
 def _of_super(parent, method, *args):
-    """Call a method of `parent` (a ``super()``). Return the result as a list, which is empty without such a method."""
+    """Call a method of `parent` (a ``super()``). Return the result as a list, or [] if there is no such method."""
     try:
         answer = getattr(parent, method)(*args)
     except (AttributeError, MethodNotDefined):
@@ -441,15 +441,15 @@ class CGpuKernelBase(COp, GpuKernelBase):
     The files may have sections ``kernels``. In them, a line ``#kernel name : params : flags`` begins each kernel. The
     source code of the kernel extends to the next such line. `params` are the argument types, separated by commas: ``*``
     for memory, ``size``, ``ssize`` or names of dtypes. `flags` are C constants such as ``GA_USE_DOUBLE``, separated by
-    ``|``. They may be empty. In the source code, ``DTYPE_INPUT_0``, ``ITEMSIZE_INPUT_0`` and so on are device types
-    (``ga_float``) and sizes. In the other sections they are types of the host. C code calls kernels by ``name_call``
-    and ``name_scall``, see `Kernel`.
+    ``|``. `flags` may be empty. In the source code of kernels, the macros ``DTYPE_INPUT_0``, ``ITEMSIZE_INPUT_0`` and
+    so on are device types (``ga_float``) and sizes. In the other sections, the same macros are types of the host and
+    sizes. C code calls kernels by ``name_call`` and ``name_scall``, see `Kernel`.
 
     Raises
     ------
     ValueError
-        If the section has text before the first ``#kernel`` line, or if such a line does not have three parts. `COp`
-        raises more errors.
+        If a section ``kernels`` has text before its first ``#kernel`` line, or if a ``#kernel`` line does not have
+        three parts. `COp` raises more errors.
     """
 
     SECTIONS = COp.SECTIONS | {"kernels"}

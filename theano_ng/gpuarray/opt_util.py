@@ -50,7 +50,8 @@ def find_node(v, cls, ignore_clients=False):
     v : Variable
     cls : Op class
     ignore_clients : bool
-        If True, also search through variables that other nodes read. The work of the found node is then done twice.
+        If True, also search through variables that several nodes read. A rule that then merges an operation into the
+        found node makes a second node, so the computation is done twice.
 
     Returns
     -------
@@ -87,8 +88,9 @@ def _product(a, b):
 
 
 def alpha_merge(cls, alpha_in, beta_in):
-    """Return a decorator of rules that merge a factor of the result into an Op of the form ``out = Op() * alpha +
-    out_like * beta``, such as GEMM.
+    """Return a decorator of rules that merge a scalar factor of the result into the inputs alpha and beta of an Op.
+
+    The Op computes ``out = f(...) * alpha + out_like * beta``, as GEMM does.
 
     Parameters
     ----------
@@ -130,10 +132,10 @@ def alpha_merge(cls, alpha_in, beta_in):
 
 
 def output_merge(cls, alpha_in, beta_in, out_in):
-    """Return a decorator of rules that merge an added array into an Op of the form ``out = Op() * alpha + out_like *
-    beta``, where beta is 0.
+    """Return a decorator of rules that merge an array that is added to the result into the inputs of an Op.
 
-    An array that the sum would broadcast is not merged.
+    The Op computes ``out = f(...) * alpha + out_like * beta``. If beta is 0, the added array becomes `out_like`, and
+    beta becomes 1. An array that the sum would broadcast is not merged.
 
     Parameters
     ----------
@@ -174,8 +176,8 @@ def output_merge(cls, alpha_in, beta_in, out_in):
 
 
 def inplace_allocempty(op, idx):
-    """Return a decorator of rules that make an Op work in place. If several nodes would overwrite the same allocation,
-    the rule makes a separate allocation for the node.
+    """Return a decorator of rules that make an Op work in place. If other nodes, too, read the `GpuAllocEmpty` that the
+    node would overwrite, the rule makes a separate allocation for the node.
 
     Parameters
     ----------
@@ -254,7 +256,8 @@ def unpad_dims(output, input, leftdims, rightdims):
     Parameters
     ----------
     output : Variable
-        An array of ``leftdims + rightdims`` dimensions, the last `rightdims` of any length.
+        An array of ``leftdims + rightdims`` dimensions. The lengths of the last `rightdims` dimensions may differ from
+        those of `input`.
     input : Variable
         The input of `pad_dims`.
     leftdims, rightdims : int

@@ -305,7 +305,7 @@ def reason_for(one, difference):
     """
     kind = difference.kind
     if kind == "sign of infinity":
-        kind = "sign of zero"  # a division by zero turns the sign of the zero into the sign of an infinity
+        kind = "sign of zero"  # the sign of a zero decides the sign of an infinity: 1 / 0.0 and 1 / -0.0
     for row in TABLE:
         if one.name in row.rules and kind in row.kinds:
             return row.reason

@@ -60,7 +60,7 @@ def _prepared(rule, inputs, outputs):
     if not isinstance(rule, MergeOptimizer):
         MergeOptimizer().optimize(fgraph)
     if rule is not None and works_in_place(rule):
-        # Nodes may overwrite inputs but not outputs, as in a compiled function.
+        # Let nodes overwrite all inputs of the graph, as if all inputs of a function were mutable, but no outputs.
         fgraph.attach_feature(DestroyHandler())
         fgraph.attach_feature(Supervisor([]))
     fgraph.attach_feature(ChangeTracker())

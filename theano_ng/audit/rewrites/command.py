@@ -71,7 +71,7 @@ def rules_of(target, devices=False):
     Raises
     ------
     UsageError
-        If no rule has this name.
+        If `target` names neither a registered rule nor a module, or if the module lacks the rule or has no rules.
     """
     known = [one for one in registered(devices) if one.name == target]
     if known:
@@ -112,7 +112,7 @@ def _judge_of(one):
 
 
 def _verdict(number):
-    """Return the verdict about one of the rules in `_shared`, or None if no time is left."""
+    """Return the verdict about the rule with the index `number` in `_shared`, or None if no time is left."""
     rules, arguments, end = _shared
     if end is not None and time.monotonic() > end:
         return None

@@ -32,12 +32,12 @@ KINDS = {
 #: The maximum number of elements of one comparison for which `mpmath` computes the true value.
 MAX_EXACT = 40
 
-#: The largest difference that another order of the terms may cause, in units of the rounding error of the largest
-#: intermediate value.
+#: The largest permitted difference between two results that differ only in the order in which terms are added. The unit
+#: is the rounding error of the largest intermediate value.
 ALLOWED_ULPS = 8
 
-#: The largest difference that another order of the terms may cause if the intermediate values are unknown, in units of
-#: the rounding error of the largest element of the result.
+#: The same limit for results with unknown intermediate values. The unit is the rounding error of the largest element of
+#: the result.
 ALLOWED_ULPS_OF_ARRAYS = 64
 
 
@@ -216,8 +216,8 @@ def _floats(output, a, b, bounds, precise):
 def _permitted_error(a, before, after):
     """Return the permitted rounding error of each element.
 
-    It is the upper bound for the original graph. If the element is not finite in the original graph, it is the upper
-    bound for the rewritten graph.
+    The permitted error is the upper bound in `before`, for the original graph. For an element that is not finite in the
+    original graph, it is the upper bound in `after`, for the rewritten graph.
     """
     found = []
     for known in (before, after):

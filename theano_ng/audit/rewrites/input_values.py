@@ -12,7 +12,7 @@ from theano_ng.scalar import Scalar
 #: The lengths of axes that are tried.
 LENGTHS = (3, 0, 1, 2)
 
-#: The maximum number of combinations of shapes for a pointwise graph. Combinations of element values are tried, too.
+#: The maximum number of combinations of shapes for a pointwise graph, in addition to combinations of element values.
 MAX_LENGTHS = 16
 
 #: The maximum number of combinations of values for an elementwise graph that `contents` treats with ``wide=False``.

@@ -159,7 +159,8 @@ def _is_tensor(name):
 def _partitions(items):
     """Yield all ways to make some of the items equal, as dicts item -> representative."""
     for blocks in itertools.product(range(len(items)), repeat=len(items)):
-        # Each block has the index of its first item, so that each partition appears once.
+        # `blocks` has a block number for each item. Accept it only if each number is the index of the first item of the
+        # block, so that each partition is accepted once.
         if all(blocks[b] == b and b <= i for i, b in enumerate(blocks)) and len(set(blocks)) < len(items):
             yield {item: items[b] for item, b in zip(items, blocks)}
 

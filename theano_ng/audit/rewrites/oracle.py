@@ -35,7 +35,8 @@ class Effort:
     texts : int
         The maximum number of variations of each example.
     generated : int
-        The maximum number of expressions that are generated with the Ops that the rule tracks.
+        The maximum number of expressions that are generated with the Ops that the rule tracks. Multiples of it limit
+        the quotients, differences and compositions that are generated for some rules.
     borrowed : int
         The maximum number of examples of other rules that contain an Op that the rule tracks.
     sets : int
@@ -204,7 +205,7 @@ class Judge:
         """Compare the graph of a text before and after the rule, if the text has a graph and the rule applies to it."""
         instance = build(text, setting)
         if instance is None or example is None and instance.needs_regular_matrices and text not in corpus():
-            return  # skip: elementwise results such as 1 / A or A * A may be singular although A is regular
+            return  # skip: the text may invert an elementwise result such as A * A, which may be singular
         change = self._changed(instance)
         if change is None:
             return
@@ -300,7 +301,10 @@ class Judge:
         return verdict
 
     def _status(self, own):
-        """Return the weakest status among all examples and kinds of dtypes. Fill in the evidence of the verdict."""
+        """Return the weakest status among all examples and kinds of dtypes, and set attributes of the verdict.
+
+        The attributes are `proofs`, `over` and `reason`. `own` is the list of the rule's own examples.
+        """
         left = [text for text in own if text not in self.covered]
         left = ["the rule alone does not apply to the example %s" % text for text in left]
         status = "proved"

@@ -126,7 +126,7 @@ def page(verdicts, kept=None):
     ----------
     verdicts : list of Verdict
     kept : dict, optional
-        Rows of an earlier page (`rows_of`) about other rules.
+        Rows of an earlier page (`rows_of`), which are kept for rules without a verdict in `verdicts`.
 
     Returns
     -------
@@ -153,7 +153,10 @@ def rows_of(text):
 
 
 def _one_a_name(verdicts):
-    """Return one verdict per name, sorted by name. Of several verdicts, prefer one that is applicable."""
+    """Return one verdict per name, sorted by name.
+
+    Of several verdicts with one name, prefer a verdict whose status is not "not applicable".
+    """
     found = {}
     for verdict in sorted(verdicts, key=lambda v: (v.name, v.status != "not applicable")):
         found[verdict.name] = verdict

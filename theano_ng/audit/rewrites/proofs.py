@@ -576,8 +576,9 @@ def _theories(dtypes):
 
 
 def prove(change, names, hopeless=None):
-    """Return the name of a theory that proves that both graphs of a `Rewriting` are equal. The graphs must be
-    pointwise.
+    """Return the name of a theory that proves that both graphs of a `Rewriting` compute equal values.
+
+    The graphs must be pointwise.
 
     Parameters
     ----------
@@ -592,7 +593,7 @@ def prove(change, names, hopeless=None):
     -------
     str
         "bits", "polynomials", "IEEE", "reals", "positive reals" or "complex numbers". It is "" if no theory proves the
-        equation, or if z3 is not installed.
+        equation, or if z3 or sympy is not installed.
     """
     if z3 is None:
         return ""

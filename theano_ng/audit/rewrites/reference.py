@@ -32,7 +32,8 @@ from theano_ng.tensor.shaping.reshaping import Reshape
 
 mpmath = require("mpmath", "The oracle of rewriting rules")
 
-#: Precision of `mpmath` in bits. The sum of two float64 is exact: their exponents differ by at most 2,098.
+#: Precision of `mpmath` in bits. With this precision, the sum of any two float64 numbers is exact, because their
+#: exponents differ by at most 2,098.
 BITS = 2400
 
 #: Precision in bits for graphs with functions that would take a tenth of a second with `BITS`. With this precision 1 +
@@ -286,7 +287,10 @@ def _rank_one_update(node, inputs):
 
 
 def _sparse_update(node, known, actual):
-    """Return the `Bounded` ``alpha * dot(x, y) + z`` for a sparse x. Alpha may multiply the elements of x first."""
+    """Return the `Bounded` ``alpha * dot(x, y) + z`` for a sparse x.
+
+    The graph may multiply x by alpha before the product, so the elements of ``alpha * x`` are intermediate values, too.
+    """
     alpha, y, z = (known[node.inputs[i]] for i in (0, 2, 3))
     if alpha is None or y is None or z is None:
         raise Unsupported(node.op)

@@ -12,8 +12,8 @@ from theano_ng.gof.rewriting import EquilibriumOptimizer, LocalOptGroup, LocalOp
 from theano_ng.tensor import opt
 from theano_ng.tensor.nnet import opt_sigm
 
-# Modules that register rules when they are imported. The rules are needed only for graphs with the Ops of these
-# modules.
+# Modules that register rules when they are imported. A program imports them only when it uses their Ops, so `load_all`
+# imports all of them.
 CHAPTERS = tuple(
     "theano_ng." + name
     for name in (

@@ -66,7 +66,7 @@ def _describe(difference):
 def _value_expression(value, variable):
     """Return a Python expression for a value.
 
-    For a long array, and for a value that is not an array, the expression looks up the value in `vocabulary`.
+    If the value is a long array, or neither an array nor a sparse matrix, the expression looks it up in `vocabulary`.
     """
     if scipy.sparse.issparse(value):
         return "scipy.sparse.%s_matrix(np.array(%r))" % (value.format, value.toarray().tolist())

@@ -140,7 +140,7 @@ _TUPLES = {1: "all %s", 2: "all pairs of %s", 3: "all triples of %s"}
 
 
 def _describe_combinations(names):
-    """Describe combinations of the values of named sets."""
+    """Return a description of all combinations of values from sets with the given names."""
     if len(set(names)) > 1:
         return "all combinations of %s" % " and ".join(sorted(set(names)))
     return _TUPLES.get(len(names), "all combinations of %d of %%s" % len(names)) % names[0]

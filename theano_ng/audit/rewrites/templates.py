@@ -197,7 +197,7 @@ ATOMS = ("x", "abs(x)", "-x", "sgn(x)", "y", "x * y", "2")
 
 
 def quotients():
-    """Yield every quotient of at most three factors from `ATOMS`."""
+    """Yield every quotient that contains x and has at most three factors from `ATOMS`, one at least in the divisor."""
     sides = [()] + [(a,) for a in ATOMS] + list(itertools.combinations_with_replacement(ATOMS, 2))
     for above, below in itertools.product(sides, sides):
         if below and len(above + below) <= 3 and any("x" in a for a in above + below):
@@ -238,8 +238,7 @@ _OPERANDS = ("x", "y", "0", "1", "-1", "2", "x * y", "x + y", "-x", "abs(x)", "x
 
 
 def around(name, arity):
-    """Yield small expressions in which a function is applied to operands, and other functions are applied to its
-    result.
+    """Yield small expressions that apply a function to operands, and expressions that use the result of the function.
 
     Parameters
     ----------

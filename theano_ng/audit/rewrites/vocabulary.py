@@ -91,7 +91,7 @@ ABBREVIATIONS.update((name, T.constant(np.float64(number))) for number, name in 
 
 
 def _drawn(op, state):
-    """Return a sample of three random numbers."""
+    """Return the three random numbers that `op` draws from the generator state `state`."""
     return op(state, [3], *([0.0, 1.0] if isinstance(op, RandomFunction) else []))[1]
 
 

@@ -124,7 +124,9 @@ def check_valid(r, value, finite, hint, specific_hint, client_node=None):
     finite : bool
         Whether NaN and infinities are errors.
     hint, specific_hint : str
+        Texts for the error message; see `InvalidValueError`.
     client_node : Apply, optional
+        The node that reads the value.
     """
     if not r.type.is_valid_value(value):
         reason = r.type.value_validity_msg(value)
@@ -243,7 +245,8 @@ def _could_reuse(node, what, value, memory):
 def _check_viewmap(node, storage_map):
     """Check that each output of a node shares memory only with inputs that `view_map` and `destroy_map` list for it.
 
-    Nor may outputs that share no memory with inputs share memory with each other, unless only the caller gets them.
+    Also check that no two outputs share memory with each other if they share none with inputs. Such sharing is allowed
+    only if no node reads the two outputs.
 
     Raises
     ------
@@ -286,7 +289,7 @@ def _check_strides_match(a, b, warn_err, op):
         or a.size == 0
     ):
         return
-    # Ignore the stride of a dimension of length 1: no element is accessed by it.
+    # Ignore the strides of dimensions of length 1, because they do not affect the address of any element.
     if any(s != t for s, t, n in zip(a.strides, b.strides, a.shape) if n > 1):
         message = "Stride mismatch: shape %s, strides %s of perform and %s of C code, op %s" % (
             a.shape,
@@ -401,7 +404,7 @@ def _get_preallocated_maps(node, prealloc_modes, varied, r_vals, inplace_outs, i
 
 
 def _strided(value, steps, def_val):
-    """Return guarded memory with the shape of a value. Its last dimensions have the given steps in elements."""
+    """Return guarded memory with the shape of a value. `steps` are the strides of its last dimensions, in elements."""
     steps = (1,) * value.ndim + steps
     steps = steps[len(steps) - value.ndim :]
     strides = c_strides([n * abs(step) for n, step in zip(value.shape, steps)], value.itemsize)
@@ -413,7 +416,7 @@ def _strided(value, steps, def_val):
 def _resized(out, value, changes, def_val):
     """Return guarded memory whose last dimensions have other lengths than the value has.
 
-    A broadcastable dimension keeps length 1, because it cannot have another length in an earlier call either.
+    The memory stands for an output of an earlier call, so a broadcastable dimension keeps length 1.
     """
     changes = (0,) * value.ndim + changes
     fixed = getattr(out.type, "broadcastable", (False,) * value.ndim)

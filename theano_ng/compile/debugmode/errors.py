@@ -250,7 +250,7 @@ class BadViewMap(DebugModeError):
 
 
 class StochasticOrder(DebugModeError):
-    """Error: rewriting the same graph again made other changes, or made the changes in another order."""
+    """Error: when the same graph was rewritten twice, the changes or the order of the changes were different."""
 
 
 class InvalidValueError(DebugModeError):

@@ -95,14 +95,14 @@ class _Linker(link.LocalLinker):
         input_storage, output_storage, storage_map = link.map_storage(
             fgraph, order, input_storage, output_storage, storage_map
         )
-        # Nodes do not use the cells of `storage_map`, because the cells of its inputs may belong to shared variables,
-        # which other functions may read during the call.
+        # Let nodes use separate cells instead of the cells in `storage_map`. There, the cells of the graph's inputs may
+        # belong to shared variables, which other functions may read during the call.
         cells = {r: [None] for r in storage_map}
         compute_map = {r: [True] for r in storage_map}
         checks = self.maker.checks
         runs = []
-        # Wait until the kernels are compiled. By default, an interpreter runs nodes until then. Here, it is a separate
-        # implementation, whose results are compared with the results of the kernels.
+        # Wait until the kernels are compiled. By default, an interpreter runs the nodes until then. DebugMode runs the
+        # interpreter as a separate implementation, and compares its results with the results of the kernels.
         compiled = config.change_flags(tiered="off")
         with compiled, inner_functions(checks.mode), link.native_kernels(order if checks.c_code else ()):
             for i, node in enumerate(order):
@@ -224,7 +224,7 @@ class DebugMode(Mode):
     optimizer : str, Query or Optimizer
     stability_patience : int, optional
         The number of times that a graph is rewritten, to check that rewriting is deterministic. By default,
-        `config.DebugMode.patience`. Flags that are defaults of parameters are read when a function is compiled.
+        `config.DebugMode.patience`. As for all defaults below, this flag is read when a function is compiled.
     check_c_code, check_py_code : bool, optional
         Whether to run and check the C code, and whether to run and check `perform`. At least one of the two parameters
         must be True. By default, `config.DebugMode.check_c` and `config.DebugMode.check_py`.
@@ -251,7 +251,7 @@ class DebugMode(Mode):
     Compiling a function, or calling it, raises a subclass of `DebugModeError`:
 
     - `BadThunkOutput`: two runs of a node on the same inputs computed different values, or returned the same memory.
-      The runs use Python code and C code, or they are the first and the second run of the same code, or runs with and
+      The two runs are: Python code and C code; the first and the second run of the same code; or a run with and a run
       without preallocated memory for the output;
     - `AddressError`, a subclass of `BadThunkOutput`: a node wrote outside of the memory in the cell of an output, or
       between its elements. Only memory that DebugMode allocated is checked (`check_preallocated_output`): it has guard
@@ -261,7 +261,7 @@ class DebugMode(Mode):
       may change the results for NaN and infinities in the inputs. Rounding differences are accepted (for details see
       `tracking._Judge`);
     - `BadDestroyMap`, `BadViewMap`: a node changes inputs, or shares memory with them, but its Op does not declare it;
-    - `StochasticOrder`: rewriting the same graph again makes different changes;
+    - `StochasticOrder`: when the same graph is rewritten twice, the changes or their order are different;
     - `InvalidValueError`: a value does not fit its type, or is not finite, in the rewritten graph.
 
     An Op that changes itself or its node while it runs is reported as a plain `DebugModeError`. Nodes that rewriting

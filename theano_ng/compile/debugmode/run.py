@@ -239,7 +239,7 @@ class _CheckedMachine:
         self.reset_timing()
 
     def _compute(self, node, inputs):
-        """Compute the outputs of a node for other input values, without checks."""
+        """Return the outputs of a node for input values that differ from those of the call. Check nothing."""
         if self.run_of is None:
             self.run_of = dict(zip(self.order, self.runs))
         run = self.run_of[node]

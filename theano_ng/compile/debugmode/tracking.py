@@ -99,7 +99,7 @@ class _VariableEquivalenceTracker(Feature):
     def on_change_input(self, fgraph, node, i, r, new_r, reason=None):
         self.event_list.append(_FunctionGraphEvent("change", node, reason=reason, idx=i))
         known = self.reasons.setdefault(new_r, [])
-        if not any(old is r for _, old, _, _ in known):  # this method is called for each client of `r`
+        if not any(old is r for _, old, _, _ in known):  # record it once, not for each client of `r`
             texts = (_snapshot(r), _snapshot(new_r)) if self.snapshots else ("", "")
             known.append((reason, r) + texts)
 
@@ -247,15 +247,17 @@ class _Judge:
     The values of the two variables of a replacement have to agree, with these exceptions:
 
     - Elements that the old graph *made* infinite or NaN, although the values from which both graphs start are finite
-      at these elements. Stabilization exists to avoid such elements: ``log(1 + exp(1000))``.
+      at these elements. Stabilization exists to avoid such elements. For example, it makes ``log(1 + exp(1000))``
+      finite.
     - NaN and infinities in the *inputs* of the graphs. They must have the same effect in both graphs, unless the rule
       ignores them: a rule with an attribute ``ignores_nonfinite = True`` (``x * 0 -> 0``, ``x == x -> True``) is
       checked only where all values that the old graph computes or starts from are finite.
-    - Differences that follow from an accepted difference, because a later rewrite inside one of the two graphs caused
-      it.
+    - Differences that follow from an accepted difference: a later rewrite changed a variable inside one of the two
+      graphs, and this change is accepted.
     - Rounding. If two graphs differ, they are computed again, with a relative error of one or two units in the last
       place in each intermediate result. If these errors change an element as much as the two graphs differ, the
-      difference is accepted, because the element is not more precise: ``1 / (1 - p)`` near p = 1.
+      difference is accepted, because no graph computes the element more precisely. An example is ``1 / (1 - p)`` near
+      p = 1.
     - Rounding before an integer or boolean result. The result is accepted if the *old* graph also computes it when its
       floating point numbers are rounded differently (``argmax`` of nearly equal numbers, ``floor(x * 10)``). An old
       graph without floating point numbers is exact. The result of the new graph must then be equal. If the old graph
@@ -341,7 +343,8 @@ class _Judge:
     def _follows(self, pair):
         """Return True if the difference of a pair can follow from an accepted difference.
 
-        The two graphs then contain two variables of one class with an accepted difference, and their values differ.
+        This is the case if the old graph contains a variable `v` and the new graph a variable `w` whose values differ,
+        and if both belong to the same class, in which a difference was accepted.
         """
         known = {}
         for v in pair.start if self.disputed else ():
@@ -377,7 +380,7 @@ class _Judge:
             return (self._within_range if pair.old.dtype.kind in "biu" else self._within_distance)(pair)
 
     def _within_range(self, pair):
-        """Return True if each integer of the new graph lies between results of the old graph with rounding errors."""
+        """Return True if each integer of `new` is in the range of the old graph's randomly rounded results."""
         nodes, rng = self._nodes_within(pair.inner), np.random.RandomState(1)
         least = most = pair.old
         for _ in range(_TRIALS):
@@ -455,7 +458,9 @@ _ULPS_OF_INTEGERS = 16
 
 
 def _find_bad_optimizations(order, reasons, r_vals, compute=None):
-    """Raise BadOptimization for the first wrong replacement. Replacements of graph inputs come first. See `_Judge`.
+    """Raise BadOptimization for the first wrong replacement that `_Judge` finds.
+
+    Replacements whose new variable is an input or a constant come first.
 
     Parameters
     ----------

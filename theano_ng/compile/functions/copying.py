@@ -1,4 +1,4 @@
-"""Copies of compiled functions. Each has a separate copy of the rewritten graph, and may have other shared variables.
+"""Copies of compiled functions. Each copy has a separate graph, and may have other shared variables than the original.
 
 The copied graph is not rewritten again.
 """
@@ -108,7 +108,7 @@ def copy_function(function, share_memory=False, swap=None, delete_updates=False,
 
 
 def _protect_former_updates(maker, fgraph):
-    """Let in-place nodes overwrite copies of the inputs that had updates in the original function, not these inputs."""
+    """Copy the inputs that had updates in the original function, so that in-place nodes overwrite only the copies."""
     destroyed = destroyed_roots(fgraph)
     for spec, variable in zip(maker.inputs, fgraph.inputs):
         if spec.update is not None and variable in destroyed:

@@ -18,8 +18,8 @@ class Exposure(NamedTuple):
     Attributes
     ----------
     new_shapes : list of int
-        State that is overwritten before another node runs. The other node may fail on new argument shapes. State that
-        is overwritten by a node that runs Python code or a user's code (see `always`) is included.
+        State that is overwritten before a later node runs. The later node may fail on new argument shapes. The list
+        also contains the state that is overwritten by a node which runs Python code or a user's code (see `always`).
     always : list of int
         State that is lost if a node fails that runs Python code or a user's code: a user's Op, a loop, or `perform`.
         The node itself or an earlier node overwrites this state. Signal handlers may raise an exception in such code,
@@ -47,7 +47,7 @@ def exposure(fgraph, states, order, thunks, any_order=False):
     thunks : sequence of callable
         The thunks of the nodes.
     any_order : bool
-        Whether the nodes that overwrite state, and the nodes after these nodes, may run in another order.
+        Whether the nodes that overwrite state, and the nodes after these nodes, may run in another order than `order`.
 
     Returns
     -------

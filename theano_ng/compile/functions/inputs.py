@@ -74,7 +74,9 @@ def convert_function_input(input):
 
 
 def check_unused_inputs(inputs, outputs, on_unused_input):
-    """Raise UnusedInputError, warn or do nothing if an input has no update, and no output and no update depends on it.
+    """Raise UnusedInputError, warn or do nothing if an input is unused.
+
+    An input is unused if it has no update, and if no output and no update depends on it.
 
     Parameters
     ----------
@@ -216,10 +218,10 @@ def quick_check(container):
     -------
     (int, int, int, bool, int) or None
         NumPy's type number; the number of dimensions; a bit mask of the broadcastable dimensions; True if scalars are
-        accepted; a bit mask of other type numbers (the Type converts 0-d arrays of these types, whatever their values).
+        accepted; a bit mask in which bit n is set if the Type can hold all values of another dtype, with type number n.
     """
-    # The packages gof and compile do not import the package tensor. No type can be a TensorType if nothing has imported
-    # the module of this class.
+    # Do not import TensorType: the packages gof and compile do not depend on the package tensor. If its module has not
+    # been imported yet, no type can be a TensorType.
     module = sys.modules.get("theano_ng.tensor.type")
     tensor_type = getattr(module, "TensorType", None)
     kind = container.type

@@ -44,9 +44,9 @@ ForkSafeLock(_compiling, progress.compiling.forget)
 
 
 def _one_at_a_time(compile_something):
-    """Decorate a function so that only one thread compiles at a time.
+    """Decorate a function so that only one thread at a time runs it or another decorated function.
 
-    Rewriting changes flags while it runs, and all threads share the flags.
+    Two threads must not compile at once, because rewriting changes flags that all threads share.
     """
 
     @functools.wraps(compile_something)
@@ -177,8 +177,8 @@ class Supervisor:
                 if not aliases.destroyers(suspect):
                     continue
                 root = aliases.root(suspect)
-                # If the root is protected, the error is certain. Then skip its views, which can be many. Most protected
-                # variables are inputs, and therefore roots.
+                # If the root is protected, a protected variable is destroyed. Then do not search the views of the root,
+                # which can be many. This case is usual, because most protected variables are inputs, which are roots.
                 for r in [root] if root in protected else aliases.members(suspect):
                     if r in protected or any(client == "output" for client, _ in r.clients):
                         raise InconsistencyError("Trying to destroy a protected Variable.", r)
@@ -206,8 +206,9 @@ def protect_inputs(fgraph, input_specs):
 
 
 def fgraph_updated_vars(fgraph, expanded_inputs):
-    """Return the updates of a graph as a dict from inputs to outputs. After a call, an input gets the value of the
-    output.
+    """Return the updates of a graph as a dict from inputs to outputs.
+
+    After a call, each of these inputs gets the value of its output.
 
     Parameters
     ----------
@@ -313,7 +314,7 @@ class FunctionMaker:
         if isinstance(input, (list, tuple)):
             if len(input) == 2:
                 return SymbolicInput(input[0], update=input[1])
-            raise TypeError("Expected two elements in the list or tuple.", input)
+            raise TypeError("Expected the two elements (variable, update) in the list or tuple", input)
         raise TypeError("Unknown input type: %s (%s), expected Variable instance" % (type(input), input))
 
     @staticmethod
@@ -541,7 +542,7 @@ class FunctionMaker:
 
     @_one_at_a_time
     def create(self, input_storage=None, trustme=False, storage_map=None):
-        """Make a function with separate cells.
+        """Make a function with separate cells, except the cells of Containers and of `storage_map`.
 
         Parameters
         ----------
@@ -670,7 +671,7 @@ def _constructor_Function(maker, input_storage, inputs_data, trust_input=False):
     storage = []
     for spec, container, value in zip(maker.inputs, input_storage, inputs_data):
         if isinstance(spec.value, link.Container):
-            # This container belongs to a shared variable or to another function. The same pickle contains it.
+            # Use the container that is unpickled with `spec`: it belongs to a shared variable or to another function.
             storage.append(spec.value)
         else:
             # Reuse this Container object: input specifications of other functions may refer to it.

@@ -165,9 +165,9 @@ class Function(Drawable, FunctionBase):
 
     @property
     def _check_for_aliased_inputs(self):
-        """True if an argument may be overwritten or returned.
+        """True if the function may overwrite or return an argument.
 
-        In this case Theano 1.0 compared the memory of the arguments.
+        The attribute exists for compatibility: Theano 1.0 tested if arguments share memory only if it was True.
         """
         return any((index[0].mutable or index[0].borrow) and not index[0].implicit for index in self.indices)
 
@@ -317,7 +317,7 @@ class Function(Drawable, FunctionBase):
     # Copies and pickles
 
     def __copy__(self):
-        """Return another function with the same maker. Values that may be changed in place are copied."""
+        """Return a new function with the same maker. The stored values of mutable inputs are copied."""
         values = []
         for index, container, (required, _, _) in zip(self.indices, self.input_storage, self.defaults):
             spec = index[0]
@@ -345,8 +345,8 @@ class Function(Drawable, FunctionBase):
         Parameters
         ----------
         share_memory : bool
-            Whether both functions share the cells of intermediate values. Then they cannot run at the same time. With
-            ``allow_gc=False`` this saves memory.
+            Whether both functions share the cells of intermediate values. With ``allow_gc=False``, sharing the cells
+            saves memory. Functions that share cells cannot run at the same time.
         swap : dict, optional
             Shared variable -> the shared variable that replaces it in the copy.
         delete_updates : bool
@@ -378,7 +378,7 @@ class Function(Drawable, FunctionBase):
                 if variable.owner is not None and not isinstance(variable, Constant):
                     cell[0] = None
         for node in self.nodes_with_inner_function:
-            # Prefer an InnerGraph to its function: its method `free` covers the functions for all modes.
+            # Prefer the InnerGraph to a single inner function: `InnerGraph.free` frees the functions for all modes.
             inner: Any = getattr(node.op, "inner_graph", None)
             if inner is None:
                 inner = getattr(node.op, ops_with_inner_function[type(node.op)], None)

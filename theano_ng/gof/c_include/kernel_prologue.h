@@ -3,8 +3,8 @@
  * kernels.
  *
  * The file is valid GNU C11 and GNU C++. If NumPy's headers have been included before (linker `c`), it does not define
- * NumPy's types. After this file, the compiler driver repeats the declarations of all functions in libmvec, with
- * simd("notinbranch") (see vector_math.h). The vectorized versions are accurate to 4 ulp.
+ * NumPy's types. After this file, the compiler driver inserts declarations that let compilers vectorize calls of math
+ * functions (`Toolchain.vector_declarations`, vector_math.h). The vectorized versions are accurate to 4 ulp.
  */
 #ifndef THEANO_NG_KERNEL_PROLOGUE_H
 #define THEANO_NG_KERNEL_PROLOGUE_H

@@ -35,7 +35,7 @@ __all__ = [
 
 
 def accepts(method, count):
-    """Return True if a method, or a function that replaces it, accepts `count` positional arguments."""
+    """Return True if `method`, a method or any other callable, accepts `count` positional arguments."""
     function = getattr(method, "__func__", method)
     code = getattr(function, "__code__", None)
     if code is None:  # a callable object, such as a partial; inspect.signature is slow, but rarely needed
@@ -155,7 +155,7 @@ def _checks(op):
 def _checks_input(r):
     """Return True if an Op that reads the variable requires a check.
 
-    For an input that no node reads, return the flag `check_input`.
+    If no node reads the variable, return `config.check_input` for an input, and False for a computed variable.
     """
     clients = [client for client, _ in getattr(r, "clients", ()) if not isinstance(client, str)]
     if clients:
@@ -166,7 +166,7 @@ def _checks_input(r):
 def _text(r, method_name, name, sub, check=None):
     """Return the code that a method of a variable's type returns, between comments."""
     method = getattr(r.type, method_name)
-    # Types that follow the first examples of the documentation have no parameter check_input.
+    # In the first examples of the documentation, methods of Types have no parameter `check_input`; users copy these.
     text = method(name, sub) if check is None or not accepts(method, 3) else method(name, sub, check)
     return delimited(r.type, method_name, text, name)
 
@@ -293,7 +293,7 @@ class Roles:
             first = get_c_extract_out if kept else get_c_init
             return nothing, (get_c_declare, first, (get_c_sync, fill, get_c_cleanup))
         fresh = (get_c_declare, get_c_init, get_c_cleanup)
-        # The struct holds a temporary variable that owns memory, so that the next run reuses this memory.
+        # Declare a temporary variable that owns memory as a member of the struct, so that the next run reuses memory.
         return (fresh, nothing) if kept and not optional(r.type.c_is_simple, default=False) else (nothing, fresh)
 
     def title(self, r):

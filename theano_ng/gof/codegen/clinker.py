@@ -98,7 +98,7 @@ def get_persistent_module_cache():
 def _ask(thing, method_name, c_compiler):
     """Return the result of a method such as `thing.c_headers`, as a list.
 
-    Pass the compiler if the method takes an argument.
+    Pass `c_compiler` to the method if the method takes an argument.
     """
     method = getattr(thing, method_name, None)
     if method is None:
@@ -157,7 +157,7 @@ class CLinker(Linker):
     Notes
     -----
     Every Op needs `c_code` for its node. Every type needs `c_declare`, `c_init`, `c_extract`, `c_sync` and `c_cleanup`.
-    Otherwise MethodNotDefined propagates to the caller, which then uses Python.
+    If a method is missing, MethodNotDefined propagates to the caller, which may use `perform` instead.
     """
 
     def __init__(self, schedule=None):
@@ -583,7 +583,7 @@ class CLinker(Linker):
         no_recycling : list of Variable, or True
         compile_args, libraries, header_dirs : list of str, optional
         insert_config_hash : bool
-            Whether the key depends on the flags that C code may depend on.
+            Whether the key contains a digest of the config flags on which C code may depend.
         c_compiler : Compiler, optional
 
         Returns
@@ -781,8 +781,8 @@ class _CThunk(CapsuleThunk):
             if task != "code":
                 raise
             self.position_of_error = self.nodes.index(thing)
-            # If the inputs of the node are the inputs of the graph, the cells of the thunk contain their values. The
-            # message can then contain shapes and values.
+            # Only if the inputs of the node are the inputs of the graph, the thunk's cells contain the values of the
+            # node's inputs. The error message then describes their shapes and values.
             same = list(thing.inputs) == list(self.graph_inputs)
             raise_with_op(thing, self if same else None, exc_info=exc_info)
 

@@ -1,4 +1,4 @@
-"""Linkers that run compiled nodes one by one, and a linker that compares them with Python.
+"""Linkers that run compiled nodes one by one, and a linker that compares the results of C code and of `perform`.
 
 `clinker` compiles the nodes.
 """
@@ -16,12 +16,14 @@ from theano_ng.gof.utils import MethodNotDefined
 
 
 class OpWiseCLinker(LocalLinker):
-    """The class of the linkers 'c|py' and 'c|py_nogc'. Each node runs in C if its Op has C code, otherwise in Python.
+    """The class of the linkers 'c|py' and 'c|py_nogc'.
+
+    If the Op of a node has C code, this code computes the node. Otherwise, the Op's `perform` computes it.
 
     Parameters
     ----------
     fallback_on_perform : bool
-        Whether an Op without C code may run in Python.
+        Whether `perform` computes a node without C code. If False, such a node is an error.
     allow_gc : bool, optional
         Whether to free intermediate values as soon as possible. None: `config.allow_gc`.
     nice_errors : bool

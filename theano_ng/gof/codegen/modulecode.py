@@ -43,7 +43,7 @@ def indented(text, spaces):
     if 'R"' in text or any(line.endswith("\\") and line.replace('\\"', "").count('"') % 2 for line in lines):
         return text.rstrip()
     margins = [len(line) - len(line.lstrip()) for line in lines if line.strip() and not line.lstrip().startswith("#")]
-    # In ``"if (x) {\n            y;"``, only the first line is not indented. Indent it like the other lines.
+    # In a string like ``"if (x) {\n            y;"``, all lines but the first are indented. Indent the first line, too.
     if len(margins) > 1 and margins[0] == 0 and lines[0].strip():
         margin = min(margins[1:])
         lines[0] = " " * margin + lines[0]

@@ -25,7 +25,7 @@ from theano_ng.gof.deferred import run_later
 # Python.
 AVAILABLE = hasattr(os, "posix_spawn") and bool(sys.executable)
 
-_ATTEMPTS = 2  # a compiler that was killed is started again once
+_ATTEMPTS = 2  # the maximum number of starts of a job: a compiler that was killed is started again once
 _TIMEOUT = 120.0  # seconds after which a compiler that is not a child of this process counts as ended
 _SOURCE, _OUTPUT = "SOURCE", "OUTPUT"  # placeholders in commands, until the files have names
 
@@ -117,7 +117,8 @@ class Job:
     def ended(self):
         """Return True if the process has ended.
 
-        After a fork, the process is a child of another process. Return True then if `_TIMEOUT` has passed.
+        A forked child cannot wait for a process that its parent started. In this case, return True if `_TIMEOUT`
+        seconds have passed since the fork.
         """
         if self.pid is None:
             return time.monotonic() - self.started > _TIMEOUT
@@ -127,7 +128,7 @@ class Job:
             return not os.path.exists(self.path)
 
     def clean(self):
-        """Remove the files of this job, which a killed process leaves behind."""
+        """Remove the files of this job that a killed process left behind. A forked child leaves them to the parent."""
         if self.pid is not None:
             self._remove_files()
 
@@ -213,7 +214,7 @@ class Background:
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         pause = 0.001
-        self._begin()  # start jobs that `request` queued but could not start for lack of memory
+        self._begin()  # the call that `request` scheduled may not have run yet, or may have run out of memory
         while self._is_busy():
             if deadline is not None and time.monotonic() > deadline:
                 return False
@@ -291,7 +292,7 @@ class Background:
         with self._lock:
             done = [job for job in list(self._jobs) if self._is_over(job)]
             for job in done:
-                self._jobs.remove(job)  # remove the first entry only: `_is_over` may have appended a retry of the job
+                self._jobs.remove(job)  # removes only the first entry: `_is_over` may have appended the job again
             if done or not self._jobs:  # if memory ran out in `_start`, jobs may be queued although none runs
                 self._start()
             if not self._jobs and not self._queue:
@@ -302,7 +303,7 @@ class Background:
     def _is_over(self, job):
         """Return True if a job has finished or failed.
 
-        Catch unexpected exceptions, so that the other jobs are still handled.
+        After an unexpected exception, give up this job only, so that the other jobs are still handled.
         """
         try:
             return self._finished(job)

@@ -61,7 +61,7 @@ def publish(job):
 def compiled_meanwhile(job, since):
     """Return True if the links of all kernels were made after `since` (in ns).
 
-    Older links refer to units that could not be used.
+    An older link does not count: the requesting process has already found that it cannot use the unit of this link.
     """
     try:
         return all(os.lstat(os.path.join(job["directory"], "k" + key)).st_mtime_ns >= since for key in job["keys"])
@@ -75,7 +75,8 @@ def main(path):
     said, lock = job["stem"] + ".txt", None
     try:
         if fcntl is not None:
-            # If another process is compiling this unit, wait for its lock. The unit is then published.
+            # If another process is compiling this unit, wait until it releases the lock. The unit is then published,
+            # unless its compilation failed.
             lock = os.open(job["lock"], os.O_RDWR | os.O_CREAT, 0o600)
             fcntl.flock(lock, fcntl.LOCK_EX)
         if compiled_meanwhile(job, since):

@@ -241,8 +241,8 @@ def precompiled_prologue(toolchain, arguments):
     Returns
     -------
     str or None
-        None if the arguments are unusual, if the compiler is clang, or if the file cannot be created. The compiler then
-        reads the header itself.
+        None if `arguments` contains more than the default arguments and ``-fopenmp``, if the compiler is clang, or if
+        the file cannot be created. The compiler then reads the source of the header.
     """
     import numpy
 

@@ -1,16 +1,16 @@
-"""The cache of compiled kernels. It is content-addressed, shared by processes, and never blocks.
+"""The cache of compiled kernels. It is content-addressed and shared by processes. Loading a kernel takes no lock.
 
 Layout of the directory (``<compiledir>/kernels``):
 
 - ``u<digest>.so``: a unit: one or more kernels that were compiled together. Its name is the checksum of its content, so
   a truncated or foreign file is detected before it is mapped;
-- ``k<key>``: a symbolic link to the unit that contains this kernel (a text file with the unit's name where links are
-  not allowed);
+- ``k<key>``: a symbolic link to the unit that contains the kernel with this key (or, if the system does not allow
+  links, a text file with the unit's name);
 - ``tmp-*``, ``lock-*``: files of compilations in progress. Leftovers of killed processes are removed when they are a
   day old.
 
-Every file is published by a rename. Locks only avoid duplicate work. They are flock locks: the system releases them
-when their process ends. A process that waits too long continues without the lock.
+Every file is published by a rename. Locks only avoid duplicate work. They are flock locks: the system releases a lock
+when the process that holds it ends. A process that waits too long continues without the lock.
 """
 
 import functools
@@ -61,8 +61,8 @@ class LoadedKernel(NamedTuple):
     address : int
         The address of a C function.
     program : int
-        The address of the program that the function reads if it is an interpreter. It is passed as the parameter
-        `program`. 0 means that the kernel was compiled.
+        If the function is an interpreter, the address of the program to pass as its parameter `program`. 0 if the
+        function is a compiled kernel.
     """
 
     address: int
@@ -174,7 +174,7 @@ class KernelCache:
     def _load_unit(self, directory, unit, keys):
         """Check a unit's content against its name, and load kernels from the unit. Return True on success."""
         path = os.path.join(directory, unit)
-        known = path in self._units  # the unit is already loaded, so its file is not read again
+        known = path in self._units  # the file of a unit that is already loaded is not read again
         if not known:
             with trust.open_file(path) as file:
                 content = file.read()
@@ -189,7 +189,7 @@ class KernelCache:
         self._units.add(path)
         if not known and time.time() - modified > STALE:
             try:
-                os.utime(path)  # units are deleted by their modification time: set it at most once a day
+                os.utime(path)  # `clear_kernels` deletes units whose time is old; update it at most once a day
             except OSError:
                 pass
         return True
@@ -371,7 +371,7 @@ def unit_source(group, toolchain):
 
 
 def unit_parts(group, toolchain):
-    """Return the C source of a unit in two parts. Each function keeps its name from the source of its kernel.
+    """Return the C source of a unit in two parts. The functions are not renamed (see `rename_symbol`).
 
     Parameters
     ----------
@@ -429,7 +429,7 @@ class UnitLock:
     """A lock that a process holds while it compiles a unit.
 
     `waited` is True if another process or thread held the lock when this lock was requested. This is an flock lock:
-    the system releases the lock when its process ends, for any reason. If the lock cannot be created or is not
+    the system releases it when the process that holds it ends, for any reason. If the lock cannot be created or is not
     acquired in time, the caller continues without it.
     """
 

@@ -69,8 +69,8 @@ class KeyData:
         ----------
         entry_from_key : dict
         do_manual_check : bool
-            Whether to search the dict for other keys of this module, and to remove them. A key that does not equal
-            copies of itself is found only in this way.
+            Whether to also search the dict for keys whose value is this module's file, and to remove these keys. A key
+            that does not equal copies of itself is found only by this search.
         """
         for key in self.keys:
             entry_from_key.pop(key, None)
@@ -383,7 +383,7 @@ class ModuleCache:
             return self._compile(self.private_location(name), name, source, lnk)
 
     def private_location(self, name=None):
-        """Return a directory of this process for a module that is deleted when the process ends."""
+        """Return a private directory of this process for a module. The directory is deleted when the process ends."""
         folder = os.path.join(trust.private_directory(), name or "module-" + os.urandom(6).hex())
         return trust.make_directory(folder)
 
@@ -425,7 +425,7 @@ class ModuleCache:
                 try:
                     os.rename(work, folder)
                     break
-                except OSError:  # the folder exists: another process made it, or the entry is unusable
+                except OSError:  # usually because the folder exists: another process made it, or it is unusable
                     if not os.path.isdir(folder):
                         raise
                     module = self._load(folder, name)
@@ -455,7 +455,7 @@ class ModuleCache:
 
     @staticmethod
     def _import(path, lnk):
-        """Load a module that has just been compiled. Any error is caused by its C code."""
+        """Load a module that has just been compiled. If this fails, raise an ImportError that names its Ops."""
         try:
             return dlimport(path)
         except ImportError as error:

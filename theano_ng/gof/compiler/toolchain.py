@@ -20,7 +20,7 @@ from theano_ng.gof.codegen.modulecode import locate, locate_file
 # -fno-builtin: gcc would replace the sine and cosine of one number by a call of sincos, which it cannot vectorize.
 # -fno-tree-sink: gcc would move operands of one side of `? :` into a branch, and a loop with calls in branches is not
 # vectorized. -ffp-contract=off: `scalar.contraction`, not gcc, decides which products are rounded together with a sum.
-# Kernels therefore round as native/elementwise/blocks does.
+# Kernels therefore round as the interpreter in tensor/native/elementwise/blocks does.
 KERNEL_FLAGS = (
     "-O3",
     "-march=native",
@@ -108,15 +108,15 @@ class CompileError(Exception):
         return self
 
     def __str__(self):
-        """Return a message with the path of the listing, and the Op, the line and the compiler's text of each error.
+        """Return a message with the path of the listing, and the Op, the line and the compiler's text of some errors.
 
-        The first error comes last.
+        At most `_shown` errors are included. The first error comes last.
         """
         said = self.complaints()
         first, others = said[0], said[1 : self._shown]
         parts = ["Compilation failed (return status=%s). %s" % (self.status, self._where())]
         if len(said) > self._shown:
-            parts.append("%d more errors follow." % (len(said) - self._shown))
+            parts.append("The complete output contains %d more errors." % (len(said) - self._shown))
         parts += others
         if self.node is not None:
             parts.append("Apply node that the code belongs to: %s" % (self.node,))
@@ -128,8 +128,8 @@ class CompileError(Exception):
         Returns
         -------
         list of str
-            The messages; there is at least one. Each contains the line. If the line comes from a method of an Op or a
-            type, the message names the method.
+            The messages; there is at least one. If a message refers to a line of the code, it contains this line. If a
+            method of an Op or a type returned the line, the message names the method.
         """
         lines, found = self.source.split("\n"), {}
         for file, number, message in re.findall(self._complaint, self.output):
@@ -261,8 +261,8 @@ class Toolchain:
     def vector_declarations(self):
         """C code that follows the kernel prologue, and lets compilers vectorize calls of the functions of `vectorized`.
 
-        C code calls the functions of ``c_include/vector_math.h``, which all call one version of libmvec: the version for
-        the longest vectors of the processor. C++ code calls libmvec and libm.
+        With these declarations, C code calls the functions of ``c_include/vector_math.h``. They all call one version of
+        libmvec: the version for the longest vectors of the processor. C++ code calls libmvec and libm directly.
         """
         if not self.vectorized():
             return ""
@@ -312,7 +312,7 @@ class Toolchain:
         return self._versions[argument]
 
     def load_flags(self, directory):
-        """Load the flags that an earlier `probe` stored in the directory."""
+        """Load the list of unsupported flags that an earlier `probe` stored in the directory."""
         if not self.probed:
             try:
                 with open(self._flags_path(directory)) as file:
@@ -484,7 +484,7 @@ def require_toolchain():
 
 
 def missing_compiler():
-    """Return a text for messages that says that the compiler is missing, and what to do.
+    """Return a sentence for messages: the compiler is missing, and how users can provide one.
 
     The text is empty if there is a compiler.
     """
@@ -505,7 +505,7 @@ _warned = set()
 
 
 def warn_once(key, message):
-    """Show a warning once in a process, even if the filters of the warnings module would repeat or forget it."""
+    """Show a warning at most once for each key in a process, even if the filters of `warnings` would repeat it."""
     if key not in _warned:
         _warned.add(key)
         import warnings
@@ -581,7 +581,7 @@ def run_program(command, directory=None):
             with open(reader, "rb", closefd=False) as stream:
                 output = stream.read()
             status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-        except ChildProcessError:  # the host program reaps children itself; the output file shows the result
+        except ChildProcessError:  # the host program has reaped the child; callers look for the output file
             status = 0
         except BaseException:  # interrupted: do not leave a compiler running
             os.kill(pid, 9)

@@ -101,8 +101,8 @@ def problem(status, where, crossed=False):
 def _permitted(where):
     """Return a pair that describes who can write a file besides its owner.
 
-    The first element is True if the group of the file can write it. The second element is a clause about others to whom
-    the access control list grants write access.
+    The first element is True if the group of the file can write it. The second element is a clause that lists the users
+    and groups to which the access control list grants write access, or an empty string.
     """
     try:
         found = acl.access_list(where)
@@ -126,7 +126,7 @@ def user_name(uid):
 
 
 def _is_own_group(status):
-    """Return True if the owner of a file is the only member of its group."""
+    """Return True if the group of a file has the number and the name of the file's owner, and no other members."""
     if status.st_gid != status.st_uid:
         return False
     import grp  # missing on Windows; rarely needed
@@ -140,7 +140,7 @@ def _is_own_group(status):
 
 
 def first_problem(path):
-    """Return the first directory on the path to a directory (inclusive) that is not trusted.
+    """Return the first untrusted directory on a path: a directory above `path`, or `path` itself.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ def first_problem(path):
         reason = problem(os.lstat(place), place, crossed=bool(todo))
         while todo and not reason:
             part = todo.pop()
-            if part == "..":  # from the target of a link; `dirname` is correct, because `place` contains no links
+            if part == "..":  # in the target of a link; `dirname` is correct, because `place` contains no links
                 place = os.path.dirname(place)
                 continue
             above, place = place, os.path.join(place, part)
@@ -227,7 +227,7 @@ def directory(path):
 
 
 def _remedy(place, reason):
-    """Return a remedy for an untrusted file or directory, as the beginning of a sentence."""
+    """Return a remedy for an untrusted file or directory: a sentence without its full stop, for warnings."""
     if reason.startswith("is "):  # a link, or not a regular file
         return "Delete it"
     if "can be written" in reason:

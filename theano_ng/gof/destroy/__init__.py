@@ -3,7 +3,7 @@
 =================  ======================================================================
 `handler`          `DestroyHandler`, the feature of a graph; documented as `gof.destroyhandler`
 `inplace_order`    the order of nodes that overwrite their inputs, in particular inputs that hold state
-`failures`         tests for nodes that can fail because of values, or for lack of memory
+`failures`         functions that decide whether a node can fail because of values, or for lack of memory
 =================  ======================================================================
 
 The compiled module `gof._destroyhandler` contains the handler's algorithms: equivalence classes of variables that share

@@ -1,4 +1,7 @@
-"""Tests for nodes that can fail, because of values or for lack of memory, after a call with equal shapes succeeded."""
+"""Functions that decide whether a node can fail although a previous call with equal shapes succeeded.
+
+A node can fail because of the values of its inputs, or for lack of memory.
+"""
 
 from theano_ng.gof.provenance import is_from_package
 

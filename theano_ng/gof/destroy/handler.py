@@ -140,7 +140,7 @@ class DestroyHandler(toolbox.Bookkeeper):
         # (None: all inputs). `_touched_classes` contains the variables whose classes changed.
         self._touched_apps = {}
         self._touched_classes = {}
-        # `validate` has to check at most this number of touched nodes. If there are more, `_settle` checks them.
+        # If more nodes and variables than this number are touched when a destroyer is imported, `_settle` checks them.
         self._patience = _PATIENCE
         self.fail_validate = {}
         self._constraints = constraints(self.aliases)
@@ -328,8 +328,9 @@ class DestroyHandler(toolbox.Bookkeeper):
             return True
         if self.algo == "fast":
             if self.fail_validate:
-                # Check the recorded nodes again in the current graph: when a node was recorded, the replaced node may
-                # still have been a client. A node that fails stays in the table until it leaves the graph or passes.
+                # Check the recorded nodes again in the current graph: when a node was recorded, its input may have had
+                # another client, which has been replaced since then. A node stays in the table until it passes this
+                # check or leaves the graph.
                 for app in list(self.fail_validate):
                     self.fast_destroy(app, "validate")
                 for error in self.fail_validate.values():
@@ -350,7 +351,7 @@ class DestroyHandler(toolbox.Bookkeeper):
         The touched nodes of a refused replacement stay in the tables after `validate`. The replacement is then undone,
         and the next replacement may be refused as well. Without `_settle`, each replacement of a long sequence of
         refused replacements would be checked together with all previous replacements. `_settle` skips nodes that are
-        still being imported. They are touched when their import is complete.
+        not imported completely yet: `on_import` touches these nodes later.
         """
         try:
             edges = self._check_touched_classes() if self.destroyers else []
@@ -428,7 +429,7 @@ class DestroyHandler(toolbox.Bookkeeper):
         Raises
         ------
         InconsistencyError
-            If memory is destroyed twice, or if another input of a node aliases a destroyed input.
+            If two nodes destroy the same memory, or if a node destroys one input and another of its inputs aliases it.
         """
         result = {}
         if not self.destroyers:

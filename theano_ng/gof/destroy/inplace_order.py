@@ -160,8 +160,8 @@ def lazy_prerequisites(nodes, thunks, orderings, outputs):
 
     If a node and its prerequisite are in different branches of one conditional, a run needs only one of the two nodes,
     so the node does not get this prerequisite. If only one branch of a conditional needs the prerequisite, and the
-    conditional comes before the node, the conditional becomes the prerequisite instead. It computes the nodes that the
-    taken branch needs.
+    conditional comes before the node, the conditional becomes the prerequisite in its place. Before the node runs,
+    the conditional then computes only the nodes that the taken branch needs.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ def lazy_prerequisites(nodes, thunks, orderings, outputs):
         The thunk of a conditional is lazy and has an attribute `branch_size`. The first input of its node is the
         condition, the next `branch_size` inputs are the first branch, and the remaining inputs are the second branch.
     orderings : dict
-        Apply -> list of Apply that have to run before it, although it does not read their outputs.
+        Apply -> list of Apply that have to come before it, in addition to the nodes that compute its inputs.
     outputs : list of Variable
 
     Returns

@@ -137,9 +137,9 @@ class PureOp:
         """Return True if computing a node can raise an error for some values, although other values of the same shapes
         do not.
 
-        By default, return True, because nothing is known. If nodes overwrite a function's state in place, the result
-        influences the order of the nodes, and whether the function saves the state first. A subclass in another package
-        has to define the method again, because its computation may differ.
+        By default, return True, because nothing is known about the Op. The result is used if nodes overwrite a
+        function's state in place: it influences the order of the nodes, and whether the function saves the state first.
+        A subclass outside this package has to define the method again, because its computation may differ.
         """
         return True
 
@@ -200,7 +200,7 @@ class PureOp:
             Cells: lists of one element. A cell may contain the value of an earlier call, or any value of the right
             type. The method may overwrite this value, or replace it.
         params : object
-            The params. They are passed only if the Op has params.
+            The result of `get_params` for the node. It is passed only if the Op has params.
         """
         hint = has_c_implementation(self) and missing_compiler()
         if hint:
@@ -295,7 +295,8 @@ class Op(object2, PureOp, CLinkerOp):
         perform: Callable[..., Any]
 
         def first_call(*args: Any) -> Any:
-            # Check the dtypes only in the first call. Later calls of the thunk call `implementation` directly.
+            # Check the dtypes only in the first call of the thunk. Then set `perform`, so that later calls of the thunk
+            # call `implementation` directly.
             nonlocal perform
             result = implementation(*args)
             perform = implementation

@@ -155,7 +155,7 @@ class COp(Op):
                     "defines the class)" % (error.strerror, func_file, type(self).__name__),
                     path,
                 ) from None
-        # Files in the old format contain other markers, which divide a file into two parts.
+        # A file in the old format contains the markers THEANO_..._CODE_SECTION instead of `#section` lines.
         if any(re.search(self.backward_re, code) for code in self.func_codes):
             if len(self.func_codes) != 1:
                 raise ValueError(
@@ -221,7 +221,7 @@ class COp(Op):
     c_init_code_apply = apply_meth("init_code_apply")
 
     def format_c_function_args(self, inp: list[str], out: list[str]) -> str:
-        """Return the arguments of the main function. NULL stands for missing arguments.
+        """Return the arguments of the call of `func_name`. NULL stands for missing arguments.
 
         Parameters
         ----------
@@ -286,7 +286,8 @@ class COp(Op):
     def _params_c_type(self) -> str | None:
         """Return the value of ``PARAMS_TYPE``. Return None if the Op has no params.
 
-        The C code gets the params as a pointer to this type. For Scalar and enum types, it gets a value of this type.
+        The C code gets the params as a pointer to a value of this type. If the Type of the params is a Scalar or an
+        enum, the C code gets the value itself.
         """
         kind = getattr(self, "params_type", None)
         if kind is None:
@@ -341,7 +342,7 @@ class COp(Op):
         )
 
     def c_code(self, node: Apply, name: str, inp: list[str], out: list[str], sub: dict[str, str]) -> str:
-        """Return a call of the main function, or the section `code` of the C files."""
+        """Return a call of the function `func_name`, or without a `func_name`, the section `code` of the C files."""
         if self.func_name is not None:
             define_macros, undef_macros = self.get_c_macros(node, name, check_input=False)
             params = ", %s" % sub["params"] if "params" in sub and self._has_params(node) else ""

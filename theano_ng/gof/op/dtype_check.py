@@ -1,6 +1,6 @@
 """A check that a value has the dtype of its variable.
 
-The `perform` of an Op that was written for NumPy 1 may compute values of another dtype.
+If the `perform` of an Op was written for NumPy 1, it may compute values whose dtype is not the dtype of the output.
 """
 
 from __future__ import annotations

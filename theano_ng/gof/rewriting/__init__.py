@@ -83,7 +83,8 @@ def _list_of_nodes(fgraph: FunctionGraph) -> list[Apply]:
     return list(fgraph.toposort())
 
 
-# Set the module of these classes to the path of Theano 1.0, which their repr and their pickles then contain.
+# Set `__module__` of these classes to the path of the module that defines them in Theano 1.0. Their reprs and pickles
+# then contain this path.
 for _cls in (
     FromFunctionOptimizer,
     Optimizer,

@@ -100,7 +100,7 @@ class Optimizer(Numbered):
     def optimize(self, fgraph: FunctionGraph, *args: Any, **kwargs: Any) -> Any:
         """Attach the required features, then call `apply`. This is the entry point for callers."""
         changed = [(make, make.enable) for make in constant_makers]
-        changing_back = iter(changed)  # made here: it needs memory, which may be exhausted at the end
+        changing_back = iter(changed)  # created now, because memory may be exhausted at the end
         try:
             for make, _ in changed:
                 make.enable = False
@@ -132,7 +132,7 @@ class Optimizer(Numbered):
 
 
 def requirement_functions(requirements: Iterable[Any]) -> tuple[Callable[[FunctionGraph], Any], ...]:
-    """Check the argument `requirements` of a decorator: functions that take a graph. Return them as a tuple."""
+    """Return the argument `requirements` of a decorator as a tuple, after a check that its elements are callable."""
     requirements = tuple(requirements)
     for requirement in requirements:
         if not callable(requirement):

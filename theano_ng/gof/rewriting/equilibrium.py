@@ -2,9 +2,9 @@
 
 The graph is visited once, from the outputs to the inputs. After that, only nodes near a change are visited again: the
 nodes that a replacement added, the nodes whose inputs it changed, and their clients up to `CLIENT_DEPTH` levels (the
-depth of the rules' patterns). The neighbors of variables that lost a client are also visited, because some rules
-require a single client. Nodes wait in an approximate topological order. Ranks define this order, so the graph is not
-sorted again.
+depth of the rules' patterns). If a variable lost a client, its owner and its only remaining client are also visited,
+because some rules require a single client. The nodes to visit are sorted by ranks, which approximate a topological
+order, so the graph is not sorted again.
 """
 
 from __future__ import annotations
@@ -340,8 +340,8 @@ class _Run:
     def __init__(self, opt: EquilibriumOptimizer, fgraph: FunctionGraph, start_from: Sequence[Variable] | None) -> None:
         self.opt, self.fgraph = opt, fgraph
         t0 = time.perf_counter()
-        # Sort the nodes: the first pass visits them from the last to the first, as documented. The Worklist gets all
-        # nodes, not only those of `start_from`, because changes spread to clients.
+        # Sort the nodes, because the first pass visits them from the outputs to the inputs. The Worklist gets all
+        # nodes, not only the nodes on which `start_from` depends, because clients of changed nodes are visited, too.
         everything = fgraph.sorted_nodes()
         self.nodes = everything if start_from is None else graph.io_toposort(fgraph.inputs, start_from)
         self.toposort_time = time.perf_counter() - t0
@@ -392,8 +392,8 @@ class _Run:
                 self.toposort_time = 0.0
                 loop_counts.append(self.counts)
                 loop_timing.append(time.perf_counter() - t0)
-                # The log also contains replacements that were refused and undone, so it may grow in every pass. So
-                # also end the loop if no replacement was kept.
+                # The log also contains replacements that were refused and undone, so the log may grow in every pass.
+                # Therefore, also end the loop if no replacement was kept.
                 if len(work.log) == started or not self.counts:
                     break
         finally:

@@ -93,8 +93,8 @@ class FromFunctionLocalOptimizer(LocalOptimizer):
 
         Otherwise return False.
 
-        The function therefore need not check the Op of its node. If more arguments are given, `node` is the Op itself
-        (`GraphToGPULocalOptGroup`).
+        The function therefore need not check the Op of its node. `GraphToGPULocalOptGroup` passes more arguments:
+        `node` is then the Op itself.
         """
         op = node if more else node.op
         if (op in self._ops or isinstance(op, self._classes)) and (self.when is None or self.when(op)):
@@ -403,8 +403,9 @@ class LocalMetaOptimizerSkipAssertionError(AssertionError):
 class LocalMetaOptimizer(LocalOptimizer):
     """A rule that tries several rules on a node, measures the time of each result, and keeps the fastest result.
 
-    Rules are added by `register`. `config.metaopt.optimizer_including` and `_excluding` select the rules to try.
-    Subclasses define `provide_inputs` to provide inputs for the measurement if the test values do not suffice.
+    `register` adds rules. The flags `config.metaopt.optimizer_including` and `.optimizer_excluding` select the rules to
+    try. The measurement uses the values of shared variables, and the test values of other variables. Subclasses define
+    `provide_inputs`, which provides values for variables without test values.
     """
 
     def __init__(self) -> None:

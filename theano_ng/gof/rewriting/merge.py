@@ -47,7 +47,7 @@ def _same(a: Sequence[Any], b: Sequence[Any]) -> bool:
 
 
 class _metadict:
-    """A part of Theano's MergeFeature. It exists only for pickles of Theano's compiled functions."""
+    """A class that Theano 1.0's MergeFeature uses. It exists only so that pickles of Theano's functions can load."""
 
 
 class MergeFeature:
@@ -60,8 +60,9 @@ class MergeFeature:
     Attributes
     ----------
     scheduled : list
-        Merges that were found but not yet made: ``[(old, new), ...]`` and the kind: constant, node or assert. For the
-        kind assert, the list is ``[(node, twin)]``: two nodes whose inputs are equal if assertions are ignored.
+        Merges that were found but not yet made, as pairs ``(list, kind)``. For the kinds "constant" and "node", the
+        list is ``[(old, new), ...]``: replacements of variables. For the kind "assert", the list is ``[(node, twin)]``:
+        two nodes whose inputs are equal if assertions are ignored.
     blacklist : set
         Pairs (node, twin), and pairs of constants, that could not be merged.
     """
@@ -198,8 +199,8 @@ class MergeFeature:
                 merged = a.owner.op(a.owner.inputs[0], *conditions)
                 copy_stack_trace([a, b], merged)
                 return [(a, merged), (b, merged)]
-            # One input is an assertion, and the other input is the asserted variable. The node `other`, which has the
-            # asserted variable as input, gets the assertion instead, unless the condition depends on this node.
+            # Of `a` and `b`, one is an assertion, and one is the asserted variable. The latter is an input of the node
+            # `other`. Replace it by the assertion there, unless the asserted condition depends on `other`.
             asserted, other = (a, candidate) if _is_assert(a) else (b, node)
             if _depends_on(asserted.owner.inputs[1:], (other,)):
                 return None
@@ -283,8 +284,8 @@ class MergeOptimizer(Optimizer):
                 pairs = self._still_valid(fgraph, pairs)
                 if not pairs:
                     if not all([_same(node.inputs, inputs) for node, inputs in zip(first, before)]):
-                        # `_still_valid` replaced an input of one node by the assertion in the other node, so the nodes
-                        # may be equal now.
+                        # `_still_valid` replaced an input of one node by an assertion that is an input of the other
+                        # node. The nodes may be equal now, so compare them again.
                         self._reschedule(fgraph, first)
                     continue
                 try:
@@ -334,15 +335,15 @@ class MergeOptimizer(Optimizer):
 
     @staticmethod
     def _still_valid(fgraph: FunctionGraph, pairs: Sequence[Any]) -> list[tuple[Variable, Variable]]:
-        """Return the pairs that can be replaced now, or an empty list if the merge is no longer possible.
+        """Return the pairs whose replacement is still possible, or an empty list if the merge is no longer possible.
 
-        A pair that replaces a variable by its assertion, but only in the inputs of one node, is not in the list. This
-        method makes the replacement itself.
+        If a pair replaces a variable by an assertion of this variable in the inputs of one node only, the method itself
+        makes the replacement, and omits the pair from the list.
         """
         result = []
         for old, new in pairs:
             if isinstance(old, tuple):
-                # Replace the variable by its assertion in the inputs of this node only.
+                # Replace the variable `bare` by the assertion `new` in the inputs of `node` only.
                 _, node, bare = old
                 if node not in fgraph.apply_nodes or new.owner not in fgraph.apply_nodes:
                     return []

@@ -56,7 +56,7 @@ class Updater:
             self.pruner(node)
 
     def on_detach(self, fgraph: FunctionGraph) -> None:
-        # The functions are closures that refer to the data of a finished walk. Drop them to free the data.
+        # The functions are closures that refer to the data of the finished walk. Drop the functions to free this data.
         self.importer = self.pruner = self.chin = None
 
     def __str__(self) -> str:
@@ -261,9 +261,9 @@ class NavigatorOptimizer(Optimizer):
 
 
 class TrackFilter:
-    """A test that determines if a rule may apply to an Op.
+    """A test that determines from the tracks of a rule if the rule may apply to an Op.
 
-    Subclasses of the classes that the rule tracks match, too.
+    An Op also matches if its class is a subclass of a tracked class.
     """
 
     def __init__(self, tracks: Sequence[Any] | None) -> None:
@@ -330,8 +330,8 @@ class TopoOptimizer(NavigatorOptimizer):
         self._filter: tuple[list[Any] | None, TrackFilter] | None = None
 
     def _may_apply(self) -> TrackFilter:
-        # If `local_opt` is a group, rules may be added to it after this navigator was created. So rebuild the filter if
-        # the tracks changed.
+        # If `local_opt` is a group, rules may be added to the group after this navigator was created. Therefore, read
+        # the tracks at each call, and rebuild the filter if the tracks changed.
         tracks = self.local_opt.tracks()
         key = None if tracks is None else list(tracks)
         if self._filter is None or self._filter[0] != key:
@@ -375,8 +375,8 @@ class TopoOptimizer(NavigatorOptimizer):
     def apply_to(self, fgraph: FunctionGraph, nodes: Iterable[Apply]) -> tuple[Any, ...]:
         """Visit only `nodes` (in topological order).
 
-        Unless `ignore_newtrees` is true, also visit the nodes that their replacements create. Return the same tuple as
-        `apply`.
+        Unless `ignore_newtrees` is true, also visit the nodes that replacements create. Return a tuple of the same form
+        as the result of `apply`.
         """
         nb_start = len(fgraph.apply_nodes)
         callback_before = getattr(fgraph, "execute_callbacks_time", 0.0)
@@ -407,7 +407,7 @@ class TopoOptimizer(NavigatorOptimizer):
         try:
             while q:
                 node = take()
-                # Skip nodes that left the graph while they waited.
+                # Skip nodes that the rule cannot match, and nodes that left the graph since they were added to `q`.
                 if not may_apply(node.op) or node not in fgraph.apply_nodes:
                     continue
                 current = node

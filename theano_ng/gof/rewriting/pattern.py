@@ -119,9 +119,9 @@ def tracked(op: Any) -> list[Any]:
 class Rest(str):
     """A name that matches the remaining inputs of a node, as a list in their order.
 
-    It is the last argument of its tuple. If the Op of the tuple is commutative, the arguments before it match inputs at
-    any positions: each argument matches the first input that it can match. Otherwise, the arguments match the first
-    inputs.
+    In a pattern, a `Rest` is the last element of a tuple. If the Op of the tuple is commutative, the arguments before
+    the `Rest` match inputs at any positions: each argument takes the first remaining input that it matches. Otherwise,
+    the arguments match the first inputs, in order.
     """
 
     __hash__ = str.__hash__
@@ -159,8 +159,8 @@ class PatternSub(LocalOptimizer):
     out_pattern : tuple, str, int, float, Constant
         The replacement. It may contain a function in place of an Op.
     allow_multiple_clients : bool
-        If False, the inner nodes of a match must have no client outside of the match, because the replaced computation
-        would remain in the graph.
+        If False, the result of each inner node of a match must have only one client. With a second client, the inner
+        node would remain in the graph after the replacement.
     skip_identities_fn : callable, optional
         ``fn(variable)`` returns a variable that equals the argument (for example, the argument of a cast) or None. The
         function is used if a pattern does not match directly.
@@ -278,9 +278,9 @@ class PatternSub(LocalOptimizer):
         )
 
 
-# Patterns are compiled into closures ``match(variable, bindings) -> bool``. A closure adds to the dict `bindings` the
-# variables that the names match, and the values of variables that were compared with numbers. Patterns are written by
-# hand, so recursion over them is shallow.
+# Patterns are compiled into closures ``match(variable, bindings) -> bool | None``. A closure adds two kinds of entries
+# to the dict `bindings`: name -> the variable that it matches, and variable -> its value, if it was compared with a
+# number. The functions below recurse over patterns. Patterns are written by hand, so the recursion is shallow.
 
 
 def node_matcher(
@@ -328,7 +328,7 @@ def arguments_matcher(
         return _any_order([(m, not isinstance(p, (int, float))) for m, p in zip(arguments, patterns)], rest)
     if rest is not None:
         return _first_inputs(arguments, rest)
-    # Avoid a loop for one and for two operands, which most Ops have: the overhead would be larger than the body.
+    # Most Ops have one or two operands. For these, avoid a loop: its overhead would be larger than its body.
     if len(arguments) == 1:
         (only,) = arguments
 
@@ -356,7 +356,7 @@ def arguments_matcher(
 
 
 def _cost(pattern: Any) -> int:
-    """Return the rank of a pattern by the time that its test takes: 0 for tuples, 1 for names, 2 for numbers."""
+    """Return the rank by which arguments are tested, the cheapest first: 0 for tuples, 1 for names, 2 for numbers."""
     while isinstance(pattern, dict):
         pattern = pattern["pattern"]
     return 0 if isinstance(pattern, (list, tuple)) else 1 if isinstance(pattern, str) else 2
@@ -400,9 +400,9 @@ def _matcher(
 ) -> Matcher:
     """Return ``match(variable, bindings)`` for any pattern.
 
-    The function returns True or False. It returns None if there is no match, but the match may be tried again with the
-    result of `skip`. If `allow` is true, the variable may have several clients. `allow_inside` permits several clients
-    for the variables inside the pattern.
+    The function ``match`` returns True or False. It returns None instead of False if the match may be tried again with
+    the result of ``skip(variable)``. If `allow` is true, the variable may have several clients. If `allow_inside` is
+    true, the variables inside the pattern may have several clients.
     """
     if isinstance(pattern, (list, tuple)):
         direct = _tuple_matcher(pattern, allow, allow_inside, skip)

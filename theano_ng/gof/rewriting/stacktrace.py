@@ -1,4 +1,4 @@
-"""Stack traces of variables. Rewrites copy them to their results, so that errors point to the user's lines."""
+"""Helpers and checks for stack traces, which rewrites copy to new variables so that errors show the user's lines."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class CheckStrackTraceFeature:
 class CheckStackTraceOptimization(Optimizer):
     """An optimizer that attaches `CheckStrackTraceFeature`, unless `config.check_stack_trace` is "off".
 
-    The feature checks all later optimizations.
+    The feature then checks the nodes that all later optimizations add.
     """
 
     def add_requirements(self, fgraph: FunctionGraph) -> None:

@@ -67,8 +67,8 @@ def pre_greedy_local_optimizer(list_optimizations: Iterable[LocalOptimizer], out
     list_optimizations : list of LocalOptimizer
         Rules that need neither clients nor features.
     out : Variable
-        A variable whose graph is small, such as the graphs that rules build. Variables that belong to a `FunctionGraph`
-        are not changed.
+        A variable whose graph is small, for example a result of a rule. Variables that belong to a `FunctionGraph` are
+        not changed.
 
     Returns
     -------

@@ -25,7 +25,7 @@ for _cls in (
     SingletonType,
     Type,
 ):
-    # Set the documented path of the module, which the pickles and the repr of the class then contain.
+    # Set `__module__` of each class to the documented path, which the pickles and the repr of the class then contain.
     _cls.__module__ = __name__
 del _cls
 

@@ -211,11 +211,12 @@ class Type(object2, PureType, CLinkerType):
     """A base class of types. It has defaults for all methods except `filter`.
 
     A type validates and converts values (`filter`), makes variables (`make_variable`, call), and describes its values
-    to C code. A type need not be an instance of a subclass: methods may be set as attributes of an instance.
+    to C code. Instead of defining a subclass, a program may make an instance of `Type` and set methods as attributes of
+    this instance.
     """
 
     if TYPE_CHECKING:
-        # Types have more attributes, such as the dtype and ndim of tensors.
+        # Allow any attribute in type checks, because subclasses add attributes, such as dtype and ndim of tensor types.
         def __getattr__(self, name: str) -> Any: ...
 
 
@@ -267,7 +268,8 @@ class Generic(SingletonType):
         """ % {"c": name}
 
     def c_sync(self, name: str, sub: dict[str, str]) -> str:
-        # Store the new value first: the old value may keep the new value alive.
+        # Take the reference to the new value before the old value is released, because the old value may hold the only
+        # other reference to the new value.
         return """
         {
             PyObject *previous = py_%(c)s;

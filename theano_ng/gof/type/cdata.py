@@ -166,8 +166,8 @@ static void _theano_capsule_destructor(PyObject *o) {
         ]
 
     def c_sync(self, name: str, sub: dict[str, str]) -> str:
-        # If an Op does not change the pointer of the previous call, keep the previous capsule: two capsules would free
-        # the pointer twice.
+        # If the Op left the pointer of the previous call unchanged, keep the previous capsule: a second capsule for the
+        # same pointer would free it twice.
         freefunc = "NULL" if self.freefunc is None else self.freefunc
         return """
 if (%(name)s == NULL) {

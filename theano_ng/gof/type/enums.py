@@ -126,7 +126,7 @@ class EnumType(Type, dict):
         return (self.ctype, self.cname, self._value_key(), tuple(sorted(self.aliases.items())))
 
     def _value_key(self) -> tuple[Any, ...]:
-        # The key contains the repr of each value: 1 and 1.0 must differ, as in C, and NaN must equal itself.
+        # Use the repr of each value, because the keys of 1 and 1.0 must differ, as in C, and NaN must equal itself.
         return tuple((name, repr(self[name])) for name in sorted(self))
 
     def __hash__(self) -> int:  # type: ignore[override]

@@ -1,5 +1,5 @@
 /* Device arrays: creation, views and copies. A view is made by computing lengths, strides and an offset. A copy runs a
- * kernel that is generated for its pair of types and its number of axes; the context keeps these kernels. */
+ * kernel that is generated for the two element types and the number of axes. The context keeps these kernels. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -377,7 +377,8 @@ static int is_complex(int typecode)
     return typecode == GA_CFLOAT || typecode == GA_CDOUBLE;
 }
 
-/* Write the statements that copy one element from `f` to `t`. Complex elements are copied as pairs of reals. */
+/* Write the kernel's statements that copy one element from the pointer `f` to the pointer `t` into `text`. Complex
+ * elements are copied as pairs of reals. */
 static void write_element(char *text, size_t size, int to, int from)
 {
     char value[160];

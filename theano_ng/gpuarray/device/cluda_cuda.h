@@ -1,6 +1,6 @@
 /* The CUDA prefix of every kernel. It defines the portable names in which kernels are written, as libgpuarray
- * documents them for its "cluda.h". NVRTC compiles it without any header, so halves are converted by PTX
- * instructions. loader.cluda() reads this file. A kernel that includes "cluda.h" itself gets this file, too. */
+ * documents them for its "cluda.h". NVRTC compiles kernels without CUDA's headers, so PTX instructions convert halves.
+ * loader.cluda() reads this file. A kernel that includes "cluda.h" itself gets this file, too. */
 #ifndef CLUDA_H
 #define CLUDA_H
 #define KERNEL extern "C" __global__
@@ -11,8 +11,9 @@
 #define local_barrier() __syncthreads()
 #define GA_WARP_SIZE 32
 
-/* Indices and counts of threads and groups. Indices and counts of groups have 64 bits, as in OpenCL, because element
- * indices that are computed from them may exceed 2^32. */
+/* LID: index of the thread in its group. LDIM: number of threads in the group. GID: index of the group. GDIM: number of
+ * groups. GID and GDIM have 64 bits, as in OpenCL, because element indices that are computed from them may exceed
+ * 2^32. */
 #define LID_0 threadIdx.x
 #define LID_1 threadIdx.y
 #define LID_2 threadIdx.z

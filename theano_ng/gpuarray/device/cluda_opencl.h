@@ -94,9 +94,9 @@ static inline ga_size ga_split(ga_size *rest, ga_size by)
 #define load_half(p) ga_half2float(*(p))
 #define store_half(p, x) (*(p) = ga_float2half(x))
 
-/* OpenCL has no atomic additions for these types. Instead, repeat a compare-and-swap until no other thread has written
- * the word between the read and the swap. The first read is atomic, too: a plain read, while other threads write, is a
- * data race. `letter` and `memory` give the address space: g and __global, or l and __local. */
+/* OpenCL has no atomic additions of floats, doubles and halves. Therefore repeat a compare-and-swap until no other
+ * thread has written the word between the read and the swap. The first read is atomic, too: a plain read while other
+ * threads write is a data race. `letter` and `memory` give the address space: g and __global, or l and __local. */
 #define GA_ATOMIC_FLOAT(letter, memory)                                                                 \
     static inline ga_float atom_add_f##letter(volatile memory ga_float *p, ga_float x)                  \
     {                                                                                                   \

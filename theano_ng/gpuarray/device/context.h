@@ -48,8 +48,9 @@ int context_checked(gpucontext *, int code);
 /* Check that the context can be used: return GA_INVALID_ERROR in a forked child, and after the context is closed. */
 int context_usable(gpucontext *);
 
-/* The cache of program binaries that are kept between processes; Python sets it. `find` returns a malloc'd binary, or
- * NULL. If the device rejects a binary, the program is built again, and `keep` stores the new binary. */
+/* The functions of the cache of program binaries, which later processes reuse. Python sets the functions. `find`
+ * returns a malloc'd binary, or NULL. If the device rejects a binary, the program is built again, and `keep` stores the
+ * new binary. */
 typedef struct program_cache {
     void *(*find)(gpucontext *, const char *text, int flags, const char *options, size_t *size);
     void (*keep)(gpucontext *, const char *text, int flags, const char *options, const void *binary, size_t size);

@@ -294,7 +294,7 @@ static int staging_ready(cuda_device *d)
     return GA_NO_ERROR;
 }
 
-/* Switch to the other half of the staging buffer, and wait until the device has read the data in it. */
+/* Switch to the other half of the staging buffer, and wait until the device has read the data in that half. */
 static int staging_turn(cuda_device *d)
 {
     struct cuda_staging *staging = &d->staging;

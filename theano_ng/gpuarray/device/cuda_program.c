@@ -76,9 +76,9 @@ void cuda_compiler_name(char *text, size_t size)
     snprintf(text, size, "%.60s %lld", name ? name + 1 : path ? path : "libnvrtc", bytes);
 }
 
-/* Write the architecture option. If the compiler knows the device's architecture, it is "sm_90", for example. For a
- * newer device, it is "compute_" and the newest architecture that the compiler knows; the driver then translates the
- * PTX. */
+/* Write the architecture option. If the compiler knows the device's architecture, the option names it, for example as
+ * "sm_90". For other devices, the option is "compute_" with the newest known architecture that is not newer than the
+ * device. Then the compiler makes PTX, which the driver translates. */
 static int architecture(cuda_device *d, char *text, size_t size, int *is_virtual)
 {
     int count = 0, known[128], newest = 0, oldest = 0, exact = 0;
@@ -195,8 +195,8 @@ static int compile(cuda_device *d, const char *text, int flags, const char *opti
 
 /* ---- programs ---- */
 
-/* Check that a binary is complete, because the driver's function has no argument for the length. All sections of a
- * cubin (an ELF file) must be inside the binary. PTX text must be null-terminated. */
+/* Check that a binary is complete, because the driver's function that loads a binary does not take its length. All
+ * sections of a cubin (an ELF file) must be inside the binary. PTX text must be null-terminated. */
 static int is_whole(const void *binary, size_t size)
 {
     const unsigned char *bytes = binary;
@@ -307,7 +307,7 @@ int cuda_kernel(device *base, void *program, const char *name, device_kernel *ke
     return GA_NO_ERROR;
 }
 
-/* Free all programs and kernels of the device. They are kept until the device is closed. */
+/* Free all programs and kernels of a device that is being closed. An open device keeps all of them. */
 void cuda_forget_programs(cuda_device *d)
 {
     while (d->kernels) {

@@ -75,10 +75,10 @@ typedef struct device_table {
     int (*fill)(device *, device_memory, size_t offset, size_t size, uint8_t byte);
 
     /* Build a program of kernels from source or from a binary that this function returned before. The source is in
-     * the dialect of cluda_cuda.h and cluda_opencl.h, which the back end prepends. With GA_USE_CUDA or GA_USE_OPENCL in
-     * the flags, the source is in the back end's own language, and nothing is prepended. `options` are compiler
-     * options such as "-g". If the source does not compile, return GA_IMPL_ERROR, with the compiler's output in
-     * `log`. If a binary is rejected, return GA_INVALID_ERROR. */
+     * the dialect that cluda_cuda.h and cluda_opencl.h define, and the back end prepends one of these files. With
+     * GA_USE_CUDA or GA_USE_OPENCL in the flags, the source is in the back end's own language, and nothing is
+     * prepended. `options` are compiler options such as "-g". If the source does not compile, return GA_IMPL_ERROR,
+     * with the compiler's output in `log`. If a binary is rejected, return GA_INVALID_ERROR. */
     int (*build)(device *, const char *text, int flags, const char *options, const void *binary, size_t binary_size,
                  device_program *);
     int (*kernel)(device *, void *program, const char *name, device_kernel *);

@@ -45,8 +45,8 @@ def libraries(device):
     Returns
     -------
     dict of str to (str or None)
-        Arguments for `device_set_library`. If a path is None, the C code asks the system's loader, and reports an error
-        if this fails.
+        Arguments for `device_set_library`. If a path is None, the C code lets the system's loader search for the
+        library, and reports an error if the loader does not find it.
     """
     if device.startswith("cuda"):
         return {"cuda": cuda(), "nvrtc": nvrtc()}
@@ -85,7 +85,7 @@ def nvrtc():
 
 
 def _driver_version():
-    """Return CUDA's major version of the driver, or None if there is no driver."""
+    """Return the major version of CUDA that the driver supports, or None if there is no driver."""
     import ctypes
 
     version = ctypes.c_int(0)
@@ -146,8 +146,8 @@ def _opencl():
 def opencl():
     """Return the path of OpenCL's loader.
 
-    Prefer the loader of the system if it finds a platform, then the loader in pyopencl's wheel, then the loader of the
-    system without a platform. Return None if no loader is installed.
+    Prefer the system's loader if it finds a platform. Otherwise prefer the loader in pyopencl's wheel. If this wheel is
+    not installed, return the system's loader although it finds no platform. Return None if no loader is installed.
 
     The wheel's loader also finds the platforms of the system. In addition, it finds PoCL, which computes on the CPU, if
     the wheel ``pocl-binary-distribution`` is installed. The wheel's loader reads pyopencl's folder from the environment

@@ -43,8 +43,8 @@ struct block {
     struct block *left, *right;
     uint32_t priority;
     uint8_t state, heap;
-    /* nonzero: `memory` was allocated for this block; 0: the block is the whole segment and uses the segment's
-     * memory */
+    /* nonzero: `memory` was allocated for this block; 0: the block has no memory yet, or it is the whole segment and
+     * uses the segment's memory */
     uint8_t owns;
 };
 
@@ -62,7 +62,7 @@ struct shelf {
     size_t size;
 };
 
-/* Storage for block records. When the pool is closed, it visits all records through its list of slabs. */
+/* Storage for RECORDS block records. pool_close() visits all records through the list of slabs. */
 struct slab {
     struct slab *next;
     struct block blocks[RECORDS];
@@ -389,8 +389,8 @@ static int small_block(struct pool *pool, size_t size, struct block **block)
     return GA_NO_ERROR;
 }
 
-/* Allocate a segment for one block, in a pool that keeps no free memory. The segment has exactly the requested size,
- * so that tools that detect out-of-bounds accesses (compute-sanitizer, Oclgrind) detect all of them. */
+/* Allocate a segment for one block, in a pool that keeps no free memory. The segment has exactly the requested size, so
+ * that tools such as compute-sanitizer and Oclgrind detect every access outside of the block. */
 static int whole_block(struct pool *pool, size_t size, struct block **block)
 {
     int code = segment_new(pool, size, block);

@@ -1,6 +1,6 @@
 /* A stub device for tests: its memory is host memory. It accepts builds and launches of kernels, but runs no kernel. It
- * counts all calls (stub.h), and makes the calls fail that a test selects. So contexts, the pool, transfers and
- * launches can be tested without a device. */
+ * counts all calls (stub.h). Calls that a test selects fail. So contexts, the pool, transfers and launches can be
+ * tested without a device. */
 #include "stub.h"
 
 #include <stdarg.h>
@@ -431,7 +431,7 @@ static int stub_graph(device *base, enum device_graph_step step, void **graph)
         if (!stub->capturing)
             return device_failed(base, GA_INVALID_ERROR, "no graph is being recorded");
         *(uint64_t *)*graph = *launches - *(uint64_t *)*graph;
-        *launches -= *(uint64_t *)*graph; /* the launches were recorded, not run */
+        *launches -= *(uint64_t *)*graph; /* do not count launches that were recorded, not run */
         stub->capturing = 0;
         break;
     case DEVICE_GRAPH_RUN: *launches += *(uint64_t *)*graph; break;

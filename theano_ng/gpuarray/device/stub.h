@@ -7,7 +7,7 @@
 
 #define STUB_DEVICES 8
 
-/* The functions of device_table. STUB_BLOCK counts calls of alloc with a parent, STUB_ALLOC the other calls. */
+/* The functions of device_table. Calls of `alloc` with a parent count as STUB_BLOCK, without a parent as STUB_ALLOC. */
 enum stub_call {
     STUB_OPEN,
     STUB_CLOSE,
@@ -32,7 +32,7 @@ typedef struct stub_state {
     uint64_t written, read;   /* bytes copied from and to the host */
     uint64_t held, held_most; /* bytes allocated now, and the maximum so far */
     uint64_t allocated;       /* unreleased pieces of memory, including blocks inside other pieces */
-    uint64_t capacity;        /* bytes; tests may set it at any time */
+    uint64_t capacity;        /* size of the memory, bytes; set by tests */
     /* Set by tests. Each matching call decrements `fails_in`, and the call that makes it 0 fails. If it is 0 already,
      * no call fails. */
     int64_t fails_in;

@@ -41,7 +41,8 @@ extern PyTypeObject *pygpu_array_type, *pygpu_context_type;
 #define PyGpuArray_CheckExact(o) (Py_TYPE(o) == pygpu_array_type)
 #define PyGpuContext_Check(o) PyObject_TypeCheck((PyObject *)(o), pygpu_context_type)
 
-/* All functions return a new reference, or NULL with an exception set. cls: a subclass of GpuArray, or Py_None. */
+/* The functions up to pygpu_as_ndarray return a new reference, or NULL with an exception set. cls: a subclass of
+ * GpuArray, or Py_None. */
 PyGpuArrayObject *pygpu_empty(unsigned int nd, const size_t *dims, int typecode, ga_order, PyGpuContextObject *,
                               PyObject *cls);
 PyGpuArrayObject *pygpu_zeros(unsigned int nd, const size_t *dims, int typecode, ga_order, PyGpuContextObject *,

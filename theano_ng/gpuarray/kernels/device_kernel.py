@@ -108,7 +108,7 @@ def _build(context, options, group):
     text, names, flags = program(group.values())
     declared = [(name, kernel.types) for name, kernel in zip(names, group.values())]
     for key, kernel in zip(group, pygpu.build(text, declared, context, flags, options)):
-        _built[context].setdefault(key, kernel)  # another thread may have built the kernel meanwhile, and may use it
+        _built[context].setdefault(key, kernel)  # keep a kernel that another thread has built meanwhile
 
 
 # Context -> key -> GpuKernel. The kernels are never released, because thunks hold their addresses.

@@ -22,7 +22,7 @@ from theano_ng.scalar.types import get_scalar_type
 @functools.lru_cache(maxsize=4096)
 def elemwise_code(op, in_dtypes, out_dtypes):
     """Return the ScalarCode of `op` with operands called ``tng_v0``, ``tng_v1``, ... Raise SupportCodeError if devices
-    cannot compute it.
+    cannot compute `op`.
     """
     names = ["tng_v%d" % k for k in range(len(in_dtypes) + len(out_dtypes))]
     node = scalar_apply(op, in_dtypes, out_dtypes)
@@ -35,7 +35,7 @@ def elemwise_kernels(program, rank, context):
     Parameters
     ----------
     program : LoopProgram
-        A program of one step, whose results are stored in their order.
+        A program of one step. The outputs of the program are the results of the step, in the same order.
     rank : int
         Number of axes of the strided kernel.
     context : GpuContext
@@ -171,8 +171,8 @@ def argument_bytes(rank, operands):
 
 
 def kernel_samples():
-    """Return samples for `kernels.samples`: all scalar ops that devices compute, for floats, and the integer ops for
-    integers.
+    """Return samples for `kernels.samples`. The samples for a float dtype contain all scalar ops that devices compute.
+    The samples for an integer dtype and bool contain the ops for integers.
 
     The structure of a strided kernel does not depend on the op, so one op per dtype also has a strided kernel.
     """
@@ -191,7 +191,7 @@ def kernel_samples():
 
 
 def _sample(op, dtype):
-    """Return the kernels of an op whose operands have this dtype, or an empty list if devices cannot compute the op.
+    """Return the kernels of an op whose inputs have this dtype, or an empty list if devices cannot compute the op.
 
     The second input may be broadcast, and the third input has a single element.
     """

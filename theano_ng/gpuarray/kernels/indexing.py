@@ -66,8 +66,8 @@ KERNEL void KERNEL_NAME(GLOBAL_MEM char *z, ga_size z_at, GLOBAL_MEM const char 
 
 
 def gather(dtype, before, after, context):
-    """Return the kernel that gathers elements at offsets into an array in C order. The result has `before` axes of x,
-    one axis for the offsets, and `after` axes of x.
+    """Return the kernel that copies the elements of x at given offsets to a result in C order. The axes of the result
+    are `before` axes of x, one axis for the offsets, and `after` axes of x.
     """
     first, types = snippets.axes("b", before, ("x",))
     second, more = snippets.axes("a", after, ("x",))

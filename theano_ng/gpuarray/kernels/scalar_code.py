@@ -15,8 +15,8 @@ __all__ = ["PROLOGUE", "ScalarCode", "SupportCodeError", "element_type", "load",
 
 
 class SupportCodeError(Exception):
-    """The exception for an Op whose C code is for the host only: it uses Python, C++ headers, or complex numbers, which
-    kernels do not support.
+    """The exception for a scalar op that kernels cannot compute: it has no C code, or its C code uses Python, C++
+    headers or complex numbers.
     """
 
 
@@ -202,7 +202,7 @@ def scalar_code(op, node, names_in, names_out):
         if dtype.startswith("complex"):
             raise SupportCodeError("%s of %s: kernels do not compute with complex numbers" % (op, dtype))
     halves, bits = "float16" in dtypes, False
-    # With None, the C code does not check for zero divisors. On devices, ``x // 0`` is then 0, as in NumPy.
+    # With ``zeros=None``, the C code does not check for zero divisors. On devices, ``x // 0`` is then 0, as in NumPy.
     sub = {"zeros": None} if divides(op) else {}
     try:
         try:
@@ -251,5 +251,5 @@ def _for_devices(text):
 
 
 def _rename(text):
-    """Rename `half`, which is a type in OpenCL, and make functions device functions, for CUDA."""
+    """Rename the identifier `half`, which is a type in OpenCL. Turn inline functions into device functions of CUDA."""
     return re.sub(r"\bstatic inline\b|\bTNG_INLINE\b", "TNG_FUNCTION", re.sub(r"\bhalf\b", "tng_half", text))

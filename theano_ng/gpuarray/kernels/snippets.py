@@ -61,8 +61,8 @@ def store(dtype, at, value):
 
 
 def axes(prefix, count, operands):
-    """Return the kernel parameters for axes: their declarations, and their types for `DeviceKernel`. Each axis has a
-    length and a stride for each operand.
+    """Return the kernel parameters for axes: their declarations, and their types for `DeviceKernel`. Each axis has one
+    length, and one stride for each operand.
 
     Parameters
     ----------

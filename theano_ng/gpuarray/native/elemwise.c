@@ -5,7 +5,7 @@
 /* Parameters of an input or output.
  * broadcastable: bits of the axes whose length is 1 according to the type
  * typecode: element type
- * kind: how the kernels read the operand (see kernels/elemwise.py, which defines the same kinds)
+ * kind: how the kernels read the operand; the class Access in loops/program.py defines the same kinds
  * overwrites: index of the input that an output overwrites, or -1 */
 NATIVE_PARAMS(operand, broadcastable, typecode, kind, overwrites);
 enum { VARYING, HOISTED, MAYBE_BROADCAST };

@@ -25,7 +25,7 @@ static int tng_join(int nin, int nout, PyObject **in, PyObject **out, const stru
     if (first == NULL)
         return -1;
     if (params->view >= 0)
-        Py_CLEAR(out[0]); /* do not reuse this array: it may be an input of the previous call */
+        Py_CLEAR(out[0]); /* do not reuse the previous output: it may be an input of the previous call */
     unsigned nd = first->ga.nd;
     if (read_axis(in[0], (int)nd, &axis, "Join") < 0)
         return -1;

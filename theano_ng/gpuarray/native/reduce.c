@@ -215,7 +215,7 @@ static int tng_reduce(int nin, int nout, PyObject **in, PyObject **out, const st
     sort_axes(&reduced);
     join_axes(&reduced);
     int by_column = kept.n > 0 && (reduced.count <= 1 || labs(inner_stride(&kept)) < labs(inner_stride(&reduced)));
-    if (reduced.count == 0) { /* no elements are reduced: the kernel needs no steps */
+    if (reduced.count == 0) { /* no elements are read, so the reduced axes have no effect */
         reduced.n = 0;
         by_column = 0;
     }

@@ -95,8 +95,8 @@ static PyGpuArrayObject *target_of(PyObject *value, PyObject **out, int in_place
     return z == NULL || pygpu_move(z, x) < 0 ? NULL : z;
 }
 
-/* Return a new reference to an array with the elements of y and the type of z, whose memory does not change if z is
- * overwritten: y itself or a copy. Return NULL on failure. */
+/* Return a new reference to an array with the elements of y and the type of z: y itself, or a copy if y has another
+ * type, is not aligned, or shares memory with z, which will be overwritten. Return NULL on failure. */
 static PyGpuArrayObject *source_for(PyObject *value, PyGpuArrayObject *z)
 {
     PyGpuArrayObject *y = gpu_input(value, -1, -1);

@@ -65,7 +65,7 @@ static int tng_gpu_to_gpu(int nin, int nout, PyObject **in, PyObject **out, cons
     return status;
 }
 
-/* Return the array itself if it is in C order, else a copy in C order. */
+/* Return the array itself if it is in C order and aligned, else an aligned copy in C order. */
 static int tng_contiguous(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
 {
     (void)nin, (void)nout, (void)params;
@@ -76,7 +76,7 @@ static int tng_contiguous(int nin, int nout, PyObject **in, PyObject **out, cons
         native_set(out, Py_NewRef(in[0]));
         return 0;
     }
-    Py_CLEAR(*out); /* do not reuse this array: it may be the input of the previous call */
+    Py_CLEAR(*out); /* do not reuse the previous output: it may be the input of the previous call */
     PyGpuArrayObject *made = gpu_alloc(out, a->context, a->ga.nd, a->ga.dimensions, a->ga.typecode);
     return made == NULL ? -1 : pygpu_move(made, a);
 }

@@ -83,7 +83,8 @@ def local_gpua_alloc(op, context_name, inputs, outputs):
 @register_opt("fast_compile")
 @local_optimizer([Alloc])
 def local_gpua_alloc2(node):
-    """Allocate an array on the device if only Joins of device arrays and allocations read it. The Joins then move, too.
+    """Allocate an array on the device if only Joins read it, and all arrays that they join are device arrays or
+    allocations. Then other rules can move the Joins, too.
 
     join(0, host(A), alloc(unit, n, 3))  ->  join(0, host(A), host(GpuAlloc(None)(unit, n, 3)))
     """

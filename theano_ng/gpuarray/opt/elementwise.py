@@ -59,7 +59,7 @@ def local_gpua_careduce(op, context_name, inputs, outputs):
 @register_opt("low_memory")
 @local_optimizer([GpuCAReduceCuda])
 def local_gpu_elemwise_careduce(node):
-    """Compute a reduction of squares or absolute values in one kernel, such as GpuCAReduceCuda{add}{sqr}.
+    """Compute a reduction of squares or absolute values by one node, such as GpuCAReduceCuda{add}{sqr}.
 
     gpu_ca_reduce_cuda(scalar.add, (0,))(GpuElemwise(scalar.sqr)(A))  ->
         gpu_ca_reduce_cuda(scalar.add, (0,), pre_scalar_op=scalar.sqr)(A)

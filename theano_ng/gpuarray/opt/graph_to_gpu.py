@@ -13,7 +13,7 @@ from theano_ng.tensor.shaping.allocation import Alloc, AllocEmpty
 from theano_ng.tensor.shaping.creation import Eye, Tri
 from theano_ng.tensor.type import TensorType
 
-# Ops that make large arrays from small inputs: they run where their results are needed.
+# Ops that make large arrays from small inputs. They are moved to a device even if no input is there.
 CREATION = (Alloc, AllocEmpty, Eye, Tri)
 
 
@@ -28,8 +28,8 @@ class GraphToGPU(Optimizer):
     """The optimizer that moves all nodes that can be moved.
 
     Function inputs are transferred, except 0-d values, complex arrays, and variables whose ``tag.target`` is "cpu". A
-    node with an input on the device is moved if there is a rule for its Op. For other nodes, inputs on the device are
-    transferred back.
+    node with an input on the device is moved if a rule applies to the node. Nodes that create arrays (`CREATION`) are
+    moved even without such an input. If a node stays on the host, its inputs on the device are transferred back.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def target_of(v):
     Raises
     ------
     ContextNotDefined
-        If the input names a context that does not exist.
+        If ``v.tag.target`` names a context that does not exist.
     """
     if not isinstance(v.type, TensorType) or not move_to_gpu(v):
         return None
@@ -165,8 +165,8 @@ def target_of(v):
 
 
 class InputToGpuOptimizer(Optimizer):
-    """An optimizer that transfers inputs to a device and back to the host. Then rules that move the neighbors of a
-    transfer apply.
+    """An optimizer that replaces function inputs by their transfers to a device and back to the host. Then the rules
+    for single nodes can move the nodes that read these transfers.
     """
 
     def apply(self, fgraph):
@@ -182,8 +182,8 @@ class InputToGpuOptimizer(Optimizer):
 
 
 def _reads_on_host(node):
-    """Return True if a node keeps reading an input on the host: a transfer, a node that reads lengths, or a Subtensor
-    whose result is transferred.
+    """Return True if a node should read a function input on the host. Such nodes are transfers, nodes that read a
+    length, and Subtensors whose results are transferred to a device.
     """
     if isinstance(node.op, Subtensor):
         return all(c != "output" and isinstance(c.op, GpuFromHost) for c, _ in node.outputs[0].clients)

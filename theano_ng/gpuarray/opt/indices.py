@@ -13,8 +13,8 @@ from theano_ng.tensor.type import TensorType
 
 
 def _read_once(x):
-    """Return the function input if `x` is its transfer and exactly one node reads its elements. Otherwise return None.
-    Other nodes may read its lengths.
+    """Return the function input from which a transfer made `x`, if exactly one node reads the elements of the input.
+    Otherwise return None. Any number of nodes may read the lengths of the input.
     """
     if x.owner is None or not isinstance(x.owner.op, GpuFromHost):
         return None
@@ -37,8 +37,8 @@ def _read_once(x):
 def local_gpua_subtensor(op, context_name, inputs, outputs):
     """host(A)[1:]  ->  host(GpuSubtensor([slice(scalar.int64, None)])(A, np.int64(1)))
 
-    If no other node reads the elements of a function input, the part is taken on the host, and only the part is
-    transferred.
+    If A is the transfer of a function input, and no other node reads the elements of this input, the rule takes the
+    part on the host, and transfers only the part.
     """
     x, *indices = inputs
     if isinstance(x.type, TensorType):
@@ -54,8 +54,8 @@ def local_gpua_subtensor(op, context_name, inputs, outputs):
 def local_gpua_advanced_incsubtensor1(op, context_name, inputs, outputs):
     """inc_subtensor(host(A)[i], host(B))  ->  host(GpuAdvancedIncSubtensor1_dev20()(A, B, i))
 
-    GpuAdvancedIncSubtensor1, which adds in a fixed order, is used if `config.deterministic` is "more", if the elements
-    are set, and for arrays that are not matrices of float32 or float64.
+    The rule uses GpuAdvancedIncSubtensor1, which adds in a fixed order, in three cases: `config.deterministic` is
+    "more", the elements are set instead of incremented, or the arrays are not matrices of float32 or float64.
     """
     x, y, index = inputs
     fast = (

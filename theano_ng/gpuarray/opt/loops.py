@@ -33,7 +33,7 @@ class BufferType:
 
 
 def stays_on_host(dtype, ndim):
-    """Return True if rows of this dtype and rank stay on the host: scalars of integers and booleans."""
+    """Return True if rows of this dtype and rank stay on the host. Such rows are integer and boolean scalars."""
     return ndim == 0 and np.dtype(dtype).kind in "iub"
 
 

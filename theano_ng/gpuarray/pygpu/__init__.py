@@ -1,7 +1,7 @@
 """The interface of pygpu: device arrays, kernels, and NumPy's array functions.
 
-Programs written for pygpu find this package under that name if pygpu itself is not installed (``theano_ng-run``). No
-device driver is loaded before a context is opened.
+If pygpu is not installed, ``import pygpu`` returns this package in programs that ``theano_ng-run`` runs. No device
+driver is loaded before a context is opened.
 """
 
 from theano_ng.gpuarray.pygpu import blas, collectives, dtypes, elemwise, operations, reduction, tools

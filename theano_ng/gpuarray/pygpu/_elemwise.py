@@ -20,7 +20,7 @@ class arg:
         The name of the argument in the expression.
     dtype : dtype
     read, write : bool
-        Whether the kernel reads the array, and whether it writes it.
+        Whether the kernel reads the array, and whether the kernel writes to the array.
     scalar : bool
         Whether the argument is a scalar.
     """
@@ -96,9 +96,10 @@ class GpuElemwise:
         Raises
         ------
         ValueError
-            If the lengths do not fit.
+            If the shapes cannot be broadcast together, or differ and `broadcast` is False, or if an array that is
+            written does not have the broadcast shape.
         TypeError
-            For an array of a wrong dtype, or an array instead of a number.
+            If the number of values is wrong, an array has a wrong dtype, or an array is given instead of a number.
         """
         if len(values) != len(self.args):
             raise TypeError(
@@ -108,7 +109,7 @@ class GpuElemwise:
             if a.scalar == isinstance(value, GpuArray) or not a.scalar and value.dtype != a.dtype:
                 what = "a number" if a.scalar else "an array of %s" % a.dtype
                 raise TypeError(
-                    "argument %s of %r is %s, not %s"
+                    "argument %s of %r must be %s, not %s"
                     % (a.name, self.expr, what, getattr(value, "dtype", type(value).__name__))
                 )
         n, nd, dims, strides, offsets, _ = check_args(values, collapse=True, broadcast=broadcast)

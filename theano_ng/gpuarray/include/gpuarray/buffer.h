@@ -45,8 +45,8 @@ int gpucontext_sync(gpucontext *);
 /* Flags of gpudata_alloc. */
 #define GA_BUFFER_INIT 0x4 /* copy the content from `data` */
 
-/* Allocate memory with undefined content (or the content of `data`); return one reference, or NULL on failure. A
- * size of 0 is valid. */
+/* Allocate memory. Its content is undefined. With the flag GA_BUFFER_INIT, it is copied from `data`. Return one
+ * reference, or NULL on failure. A size of 0 is valid. */
 gpudata *gpudata_alloc(gpucontext *, size_t size, void *data, int flags, int *code);
 /* Wrap `size` bytes of foreign memory at a device address (a CUDA device pointer, or a cl_mem). free_owner(owner) is
  * called when the last reference is dropped. */

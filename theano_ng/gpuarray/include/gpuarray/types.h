@@ -1,5 +1,5 @@
-/* Element types, and flags of kernels and contexts. The numbers are the same in C code that uses devices and in Python
- * (`pygpu.gpuarray`). */
+/* Element types, and flags of kernels and contexts. The constants of the Python module `pygpu.gpuarray` have the same
+ * values. */
 #ifndef GPUARRAY_TYPES_H
 #define GPUARRAY_TYPES_H
 
