@@ -160,7 +160,7 @@ class DB:
             )
         if name in self._table:
             raise ValueError(
-                "The name of the object is already a name or a tag in the database: choose another name.", name, obj
+                "The tag of the object collides with a name or a tag of the database: choose another name.", name, obj
             )
         if use_db_name_as_tag and self.name is not None:
             tags = tags + (self.name,)

@@ -314,7 +314,7 @@ class FunctionMaker:
         if isinstance(input, (list, tuple)):
             if len(input) == 2:
                 return SymbolicInput(input[0], update=input[1])
-            raise TypeError("Expected the two elements (variable, update) in the list or tuple", input)
+            raise TypeError("Expected two elements in the list or tuple.", input)
         raise TypeError("Unknown input type: %s (%s), expected Variable instance" % (type(input), input))
 
     @staticmethod
