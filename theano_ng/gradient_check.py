@@ -159,7 +159,7 @@ class numeric_grad:
         """
         gf = self.gf if isinstance(self.gf, list) else [self.gf]
         if len(g_pt) != len(gf):
-            raise ValueError("argument has wrong number of elements", len(g_pt), len(gf))
+            raise ValueError("argument has wrong number of elements", len(g_pt), "g_pt needs %d elements" % len(gf))
         errors = []
         for i, (a, b) in enumerate(zip(g_pt, gf)):
             if a.shape != b.shape:

@@ -57,7 +57,7 @@ def register_linker(name, linker):
 
 # --------------------------------------------------------------- optimizers
 
-# These queries need not exclude the tag cxx_only: if there is no C compiler, the databases exclude its rules.
+# These queries need not exclude the tag cxx_only: if there is no C compiler, the databases exclude rules with this tag.
 OPT_NONE = Query(include=[])
 OPT_MERGE = Query(include=["merge"])
 OPT_FAST_RUN = Query(include=["fast_run"])

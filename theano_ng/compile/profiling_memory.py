@@ -71,7 +71,9 @@ class GraphMemory:
         return max(self.timeline(order, free), default=0)
 
     def timeline(self, order=None, free=True):
-        """For each node, return the number of bytes that are held when it has allocated its outputs, inputs excluded.
+        """For each node, return the number of bytes that are held when the node has allocated its outputs.
+
+        The inputs of the graph are not counted.
 
         Parameters
         ----------

@@ -223,9 +223,10 @@ class NativeCode:
         return "NativeCode(%s)" % ", ".join([repr(self.function), *["%s=%r" % pair for pair in self.params.items()]])
 
     def _records(self):
-        """Yield pairs: a dict of parameters that may contain a kernel, and the number of packed words in front of them.
+        """Yield each dict of parameters that may contain a kernel, and the offset of the dict in the packed parameters.
 
-        The first dict contains the parameters of the function. Each further dict is a row of the function's table.
+        The offset is a number of words. The first dict contains the parameters of the function. Each further dict is a
+        row of the function's table.
         """
         yield self.params, 0
         record = native_function(self.function).record

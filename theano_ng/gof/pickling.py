@@ -143,7 +143,7 @@ def _nothing(*items):
 def _last_but_one(*items):
     """Return the last item but one, which is the pickled object.
 
-    The pickle discards this value, because the unpickler's memo contains the object.
+    The unpickler calls this function with the loaded items. It discards the result, and gets the object from its memo.
     """
     return items[-2]
 

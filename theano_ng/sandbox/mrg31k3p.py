@@ -27,8 +27,8 @@ NORM = 2.0**-31
 # The factor for float32 is the largest float32 number below 2^-31. The largest random integer, 2^31 - 1, is rounded to
 # 2^31 in float32, and the product of 2^31 with the factor must be less than 1.
 NORM_FLOAT32 = np.float32(4.6566126e-10)
-# The factor for float16 is the largest float16 number below 2^-15, so that its product with 2^15 is less than 1. The
-# products are integers below 2^24 divided by 2^24. Therefore they are exact in float32.
+# The factor for float16 is the largest float16 number below 2^-15. It is multiplied by an integer from 1 to 2^15, and
+# the product must be less than 1. The product is exact in float32: it is an integer below 2^24, divided by 2^24.
 NORM_FLOAT16 = np.float32(511 / 2**24)
 
 

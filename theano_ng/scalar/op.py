@@ -529,10 +529,11 @@ class BinaryScalarOp(ScalarOp):
 
 
 class AsDeclared:
-    """A mixin for ops whose in-place versions reject the same input types as the class.
+    """A mixin for classes of ops. If an op of the class does not support some input types, its in-place version rejects
+    these types, too.
 
-    An in-place version has a separate `output_types_preference`, which would accept these types. Therefore
-    `output_types` first calls the `output_types_preference` of the class, which raises TypeError.
+    An in-place version is an instance with its own `output_types_preference`, which would accept these types. Therefore
+    `output_types` first calls the `output_types_preference` of the class, which raises TypeError for these types.
     """
 
     def output_types(self, types):

@@ -412,7 +412,10 @@ class Backward:
         self.carried = {v for v, flag in flags.items() if flag & _CARRIED}
 
     def _keep_costly(self, variables, flags):
-        """Record products of states, or functions of products, from which the given variables are cheap to compute."""
+        """Choose more variables to record: the ones from which the given variables are cheap to compute.
+
+        Each chosen variable is a matrix product that depends on a state, or a costly function of such a product.
+        """
         seen, todo = set(), list(variables)
         for v in todo:  # the list grows
             if v in seen or v in self.rows or not flags.get(v, 0) & _PRODUCT:

@@ -24,7 +24,7 @@ CHAPTERS = tuple(
 
 
 def load_all():
-    """Import the modules in `CHAPTERS`, which registers their rules, and load the rules of the databases."""
+    """Import the modules in `CHAPTERS` and the modules that are passed to `register_loader`, to register all rules."""
     for chapter in CHAPTERS:
         importlib.import_module(chapter)
     load()

@@ -74,9 +74,9 @@ class TestPython(unittest.TestCase):
         )
 
     def test_equality(self):
-        """Two enums are equal if their constants are equal in C.
+        """Two enums are equal if their C types and the names, values and aliases of their constants are equal.
 
-        A bool equals an int in C, but an int does not equal a float.
+        A bool or a NumPy integer counts as an int. The int 1 and the float 1.0 differ, because their C literals differ.
         """
         for one, other, same in (
             (dict(A=True), dict(A=1), True),

@@ -49,8 +49,8 @@ int context_checked(gpucontext *, int code);
 int context_usable(gpucontext *);
 
 /* The functions of the cache of program binaries, which later processes reuse. Python sets the functions. `find`
- * returns a malloc'd binary, or NULL. If the device rejects a binary, the program is built again, and `keep` stores the
- * new binary. */
+ * returns a malloc'd binary, or NULL if the cache has none. If there is no binary, or if the device rejects it, the
+ * program is built from its source code, and `keep` stores the new binary. */
 typedef struct program_cache {
     void *(*find)(gpucontext *, const char *text, int flags, const char *options, size_t *size);
     void (*keep)(gpucontext *, const char *text, int flags, const char *options, const void *binary, size_t size);

@@ -89,8 +89,9 @@ static inline int gpu_aligned(const GpuArray *a, const char *who)
     return -1;
 }
 
-/* Return `wanted` if it is not negative. Otherwise return the number of threads that keeps the device busy, for a
- * kernel that could also run with few threads. The number is 0 on CPUs, which run best with few threads. */
+/* Return the number of threads that keep the device busy. With fewer threads, the caller divides the work among more
+ * threads. On CPUs the number is 0, because kernels run best there with few threads. If `wanted` is not negative, it is
+ * returned instead. */
 static inline size_t gpu_threads(gpukernel *kernel, int64_t wanted)
 {
     size_t together = 0;

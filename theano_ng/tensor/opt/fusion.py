@@ -49,7 +49,8 @@ _CHEAP = (
 )
 # A compiler may contract a float product and the sum that reads it (fused multiply-add), without rounding the product.
 # So two loops may compute different products: ``max(x*y) - x*y`` could be negative if only the loop of the difference
-# contracts the product. Compilers do not contract a product with a product or quotient that reads it.
+# contracts the product. Compilers do not contract a product with a product or quotient that reads it. Therefore fusion
+# recomputes a float product only if all its readers are in _ROUND_OPERANDS.
 _PRODUCTS = (scalar.Mul, scalar.Sqr)
 _ROUND_OPERANDS = (scalar.Mul, scalar.Sqr, scalar.TrueDiv)
 MAX_REPEATED = 4

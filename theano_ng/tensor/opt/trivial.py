@@ -34,14 +34,14 @@ def local_view_op(node):
 @register_canonicalize
 @rule((tensor_from_scalar(scalar_from_tensor(s)), s))
 def local_tensor_scalar_tensor():
-    """Do not convert a 0-d tensor to a scalar and back."""
+    """Remove the conversion of a 0-d tensor to a scalar and back."""
 
 
 @register_specialize
 @register_canonicalize
 @rule((scalar_from_tensor(tensor_from_scalar(number)), number))
 def local_scalar_tensor_scalar():
-    """Do not convert a scalar to a 0-d tensor and back."""
+    """Remove the conversion of a scalar to a 0-d tensor and back."""
 
 
 @register_canonicalize

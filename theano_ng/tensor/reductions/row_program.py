@@ -396,7 +396,7 @@ class _Packing:
                 raise NotImplementedError("the kernel does not access an operand in the way that the driver expects")
         kernel, needs_python = elemwise_kernel(program)
         if needs_python:
-            raise NotImplementedError("the kernel needs Python's C API, which the driver does not support")
+            raise NotImplementedError("the kernel needs Python's C API, which RowProgram does not support")
         return kernel
 
 

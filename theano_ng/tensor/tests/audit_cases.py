@@ -242,9 +242,9 @@ def _elsewhere():
 
 
 def _distinct(*places):
-    """Return a condition: no index vector among the inputs at `places` selects an element twice.
+    """Return a condition: the inputs at `places` are index vectors, and none of them contains an index twice.
 
-    If two values are stored in one element, it is undefined which value remains.
+    The Op stores a value at each index. If it stores two values in one element, it is undefined which value remains.
     """
 
     def tied(values):

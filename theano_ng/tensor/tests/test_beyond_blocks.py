@@ -743,9 +743,9 @@ class TestProducts(NativeCase):
                     self.assert_refused(np.linalg.LinAlgError, "", solve, matrix, self.array((4, 2), dtype))
 
     def test_complex_symmetric_systems(self):
-        """Complex symmetric matrices that are not Hermitian are solved.
+        """`Solve("symmetric")` solves systems with complex symmetric matrices that are not Hermitian.
 
-        The diagonal has a positive real part and may have an imaginary part.
+        The diagonals of the tested matrices have positive real parts, with and without an imaginary part.
         """
         solve = slinalg.Solve("symmetric")
         for n in (1, 2, 3, 5, 20):

@@ -19,11 +19,11 @@ class Configuration:
     without : tuple of str
         Names of rules that are not applied.
     linker : str
-        The linker of a mode with the rules of FAST_RUN. If this is "", `mode` chooses the linker.
+        If this is not "", programs are compiled with this linker and the rules of FAST_RUN, and `mode` is ignored.
     share : float
-        The share of programs that are run in this configuration. In a configuration with a family, the share of
+        The share of programs that are run in this configuration. If the configuration has a family, the share of
         programs with loops is three times as large. A program that runs in a configuration with a family does not run
-        in ``interpreted``.
+        in the configuration ``interpreted``.
     rewritten : bool
         Whether the graph is rewritten.
     family : str

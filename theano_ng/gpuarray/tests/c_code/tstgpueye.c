@@ -2,10 +2,10 @@
 
 #kernel eye : *, size, size, size:
 #include <cluda.h>
-/* The eye name will be used to generate supporting objects. The only one
-   you probably need to care about is the kernel object which will be
-   named 'k_' + <the name above> (k_eye in this case). This name also
-   has to match the kernel function name below.
+/* The names of the generated objects contain the name `eye` of the kernel
+   declaration above. You probably need only one of these objects: the
+   kernel object `k_eye`. The kernel function below must have the name of
+   the declaration, too.
 */
 
 KERNEL void eye(GLOBAL_MEM DTYPE_OUTPUT_0 *a, ga_size a_off, ga_size n, ga_size m)

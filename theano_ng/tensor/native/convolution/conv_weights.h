@@ -143,8 +143,8 @@ static void TYPED(gather_outer)(const struct TYPED(sums) * job, int64_t group, c
     }
 }
 
-/* The variant of add_outer for a group with few filters: sum along the pixels. `sums` has a register for each filter,
- * channel and tap. */
+/* The variant of add_outer for a group with few filters. The lanes of a register are neighboring pixels of a line.
+ * `sums` has a register for each filter, channel and tap. gather_along adds up the lanes of each register. */
 static void TYPED(add_along)(const struct TYPED(sums) * job, int64_t group, REAL *frame_memory, REAL *lines)
 {
     const struct frame *frame = &job->frame;
