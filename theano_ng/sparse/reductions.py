@@ -51,7 +51,12 @@ class SpSum(Op):
 
     def perform(self, node, inputs, outputs):
         (x,) = inputs
-        total = matrix_of(x).sum(self.axis, dtype=x.dtype)
+        matrix = matrix_of(x)
+        if self.axis is None:
+            # SciPy's sum of all elements would sort and merge the entries of the argument in place.
+            total = matrix.data[: matrix.indptr[-1]].sum(dtype=x.dtype)
+        else:
+            total = matrix.sum(self.axis, dtype=x.dtype)
         outputs[0][0] = np.asarray(total, dtype=x.dtype).reshape(() if self.axis is None else -1)
 
     def grad(self, inputs, gout):

@@ -184,6 +184,13 @@ class SparseType(Type):
         """Return True if two values have the same format, shape, dtype and elements. Entries may differ in order."""
         return same_values(a, b)
 
+    def have_equal_arrays(self, a, b):
+        """Return True if two values are equal, and if their entries are stored in the same order."""
+        return same_values(a, b) and all(
+            np.array_equal(getattr(a, part), getattr(b, part), equal_nan=part == "data" and a.dtype.kind in "fc")
+            for part in ("data", "indices", "indptr")
+        )
+
     def values_eq_approx(self, a, b, eps=1e-6):
         """Return True if two values have the same format, shape and dtype, and ``|a - b| <= eps + rtol * |b|``.
 

@@ -202,7 +202,9 @@ def _check_inputs(
     destroyed = {i for places in (getattr(node.op, "destroy_map", None) or {}).values() for i in places}
     destroyed_variables = {node.inputs[i] for i in destroyed}
     for i, r in enumerate(node.inputs):
-        if r.type.values_eq(r_vals[r], storage_map[r][0]):
+        # A sparse matrix is equal to a matrix with its entries in another order, but other values may share its arrays.
+        unchanged = getattr(r.type, "have_equal_arrays", r.type.values_eq)
+        if unchanged(r_vals[r], storage_map[r][0]):
             continue
         if r not in destroyed_variables:
             raise BadDestroyMap(node, i, r_vals[r], storage_map[r][0], perform)
