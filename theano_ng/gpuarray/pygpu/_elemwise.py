@@ -8,7 +8,7 @@ from theano_ng.gpuarray.pygpu.dtypes import dtype_to_ctype
 from theano_ng.gpuarray.pygpu.gpuarray import SIZE, SSIZE, GpuArray
 from theano_ng.gpuarray.pygpu.tools import check_args, per_context
 
-__all__ = ["GpuElemwise", "arg", "flags_of"]
+__all__ = ["GpuElemwise", "arg", "flags_of", "work_type"]
 
 
 class arg:
@@ -17,7 +17,7 @@ class arg:
     Parameters
     ----------
     name : str
-        The name of the argument in the expression.
+        The name of the argument in the expression. Names that begin with ``elem_`` are reserved for the kernel.
     dtype : dtype
     read, write : bool
         Whether the kernel reads the array, and whether the kernel writes to the array.
@@ -30,6 +30,10 @@ class arg:
             raise ValueError("argument %s is a scalar, which cannot be written" % name)
         if not (read or write or scalar):
             raise ValueError("argument %s is neither read nor written" % name)
+        if not name.isidentifier() or name.startswith("elem_"):
+            raise ValueError(
+                "%r is no name for an argument: expected a C identifier that does not begin with elem_" % name
+            )
         self.name, self.dtype = name, np.dtype(dtype)
         self.read, self.write, self.scalar = read or scalar, write, scalar
 
@@ -82,6 +86,9 @@ class GpuElemwise:
         self.context, self.expr, self.args, self.preamble = ctx, expr, tuple(args), preamble
         if not any(a.write for a in self.args):
             raise ValueError("the expression %r has no result: it writes no argument" % expr)
+        names = [a.name for a in self.args]
+        if len(set(names)) < len(names):
+            raise ValueError("several arguments have the same name: %s" % ", ".join(names))
 
     def __call__(self, *values, broadcast=True, **unused):
         """Compute the expression.
@@ -99,7 +106,8 @@ class GpuElemwise:
             If the shapes cannot be broadcast together, or differ and `broadcast` is False, or if an array that is
             written does not have the broadcast shape.
         TypeError
-            If the number of values is wrong, an array has a wrong dtype, or an array is given instead of a number.
+            If the number of values is wrong, an array has a wrong dtype, an array is given instead of a number, or the
+            dtype of an argument cannot represent the kind of a number.
         """
         if len(values) != len(self.args):
             raise TypeError(
@@ -112,6 +120,7 @@ class GpuElemwise:
                     "argument %s of %r must be %s, not %s"
                     % (a.name, self.expr, what, getattr(value, "dtype", type(value).__name__))
                 )
+        values = [_scalar(a, value) if a.scalar else value for a, value in zip(self.args, values)]
         n, nd, dims, strides, offsets, _ = check_args(values, collapse=True, broadcast=broadcast)
         shape = np.broadcast_shapes(*[v.shape for v in values if isinstance(v, GpuArray)])
         for a, value in zip(self.args, values):
@@ -126,38 +135,58 @@ class GpuElemwise:
         kernel(*given, n=n)
 
 
+def _scalar(argument, value):
+    """Convert a number to the dtype of an argument. Raise TypeError if it has a fraction that would be lost."""
+    number = np.asarray(value)
+    kinds = "biufc"
+    if number.dtype.kind not in kinds or kinds.index(number.dtype.kind) > max(2, kinds.index(argument.dtype.kind)):
+        raise TypeError(
+            "argument %s is a number of dtype %s, which cannot represent %r" % (argument.name, argument.dtype, value)
+        )
+    return np.asarray(number.item(), dtype=argument.dtype)
+
+
 @per_context
 def _kernel(ctx, expr, args, preamble, nd):
     text, types = kernel_text(expr, args, preamble, nd)
     return gpuarray.GpuKernel(text, "elem", types, ctx, **flags_of([a.dtype for a in args]))
 
 
+def work_type(dtype):
+    """Return the C type of a variable of a dtype. C converts values to the type bool by comparing them with 0."""
+    return {"float16": "float", "bool": "bool"}.get(dtype.name) or dtype_to_ctype(dtype)
+
+
 def kernel_text(expr, args, preamble, nd):
-    """Return the source code of a kernel for `nd` axes, and the types of its arguments."""
-    parameters, types = ["ga_size n"] + ["ga_size d%d" % i for i in range(nd)], [SIZE] * (1 + nd)
+    """Return the source code of a kernel for `nd` axes, and the types of its arguments.
+
+    The names of all variables of the kernel, except those of `args`, begin with ``elem_``.
+    """
+    parameters = ["ga_size elem_n"] + ["ga_size elem_d%d" % i for i in range(nd)]
+    types = [SIZE] * (1 + nd)
     begin, load, store, steps = [], [], [], [[] for _ in range(nd)]
-    for a in args:
+    for number, a in enumerate(args):
         ctype = dtype_to_ctype(a.dtype)
         half = a.dtype == np.float16
         if a.scalar:
-            parameters.append("%s %s_in" % ("float" if half else ctype, a.name))
+            parameters.append("%s elem_in%d" % ("float" if half else ctype, number))
             types.append(np.dtype("float32") if half else a.dtype)
-            load.append("%s %s = %s_in;" % ("float" if half else ctype, a.name, a.name))
+            load.append("%s %s = elem_in%d;" % (work_type(a.dtype), a.name, number))
             continue
-        parameters.append("GLOBAL_MEM char *%s_data, ga_size %s_offset" % (a.name, a.name))
-        parameters += ["ga_ssize %s_s%d" % (a.name, i) for i in range(nd)]
+        parameters.append("GLOBAL_MEM char *elem_data%d, ga_size elem_offset%d" % (number, number))
+        parameters += ["ga_ssize elem_s%d_%d" % (number, i) for i in range(nd)]
         types += [GpuArray, SIZE] + [SSIZE] * nd
-        begin.append("GLOBAL_MEM char *%s_p = %s_data + %s_offset;" % (a.name, a.name, a.name))
+        begin.append("GLOBAL_MEM char *elem_p%d = elem_data%d + elem_offset%d;" % (number, number, number))
         for i in range(nd):
-            steps[i].append("%s_p += (ga_ssize)k * %s_s%d;" % (a.name, a.name, i))
-        pointer = "((GLOBAL_MEM %s *)%s_p)" % (ctype, a.name)
+            steps[i].append("elem_p%d += (ga_ssize)elem_k * elem_s%d_%d;" % (number, number, i))
+        pointer = "((GLOBAL_MEM %s *)elem_p%d)" % (ctype, number)
         value = "load_half(%s)" % pointer if half else "*%s" % pointer
-        load.append("%s %s%s;" % ("float" if half else ctype, a.name, " = %s" % value if a.read else ""))
+        load.append("%s %s%s;" % (work_type(a.dtype), a.name, " = %s" % value if a.read else ""))
         if a.write:
             store.append("store_half(%s, %s);" % (pointer, a.name) if half else "*%s = %s;" % (pointer, a.name))
     loop = []
     for i in reversed(range(nd)):
-        loop.append("k = rest;" if i == 0 else "k = ga_split(&rest, d%d);" % i)
+        loop.append("elem_k = elem_rest;" if i == 0 else "elem_k = ga_split(&elem_rest, elem_d%d);" % i)
         loop += steps[i]
     body = "\n        ".join([*begin, *loop, *load, expr + ";", *store])
     return (
@@ -165,9 +194,9 @@ def kernel_text(expr, args, preamble, nd):
 %s
 KERNEL void elem(%s)
 {
-    for (ga_size i = GID_0 * LDIM_0 + LID_0; i < n; i += LDIM_0 * GDIM_0) {
-        ga_size rest = i, k = 0;
-        (void)rest; (void)k;
+    for (ga_size elem_i = GID_0 * LDIM_0 + LID_0; elem_i < elem_n; elem_i += LDIM_0 * GDIM_0) {
+        ga_size elem_rest = elem_i, elem_k = 0;
+        (void)elem_rest; (void)elem_k;
         %s
     }
 }

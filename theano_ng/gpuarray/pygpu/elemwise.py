@@ -1,13 +1,32 @@
-"""Elementwise operations on arrays. The operators of `GpuArray` call these functions."""
+"""Elementwise operations on arrays. The operators of `GpuArray` call these functions.
+
+The operators take the dtypes of their loops from NumPy's ufuncs, so that their results have NumPy's dtypes. They differ
+from NumPy in that they issue no warnings and do not compute complex numbers.
+"""
+
+import operator
 
 import numpy as np
 
-from theano_ng.gpuarray.pygpu import gpuarray
-from theano_ng.gpuarray.pygpu._elemwise import GpuElemwise, arg
-from theano_ng.gpuarray.pygpu.dtypes import dtype_to_ctype, get_common_dtype
+from theano_ng.gpuarray.pygpu import gpuarray, reduction
+from theano_ng.gpuarray.pygpu._elemwise import GpuElemwise, arg, work_type
+from theano_ng.gpuarray.pygpu._operator_code import OPERATIONS, code, comparison, wrapping_type
+from theano_ng.gpuarray.pygpu.dtypes import get_common_dtype
 from theano_ng.gpuarray.pygpu.gpuarray import GpuArray
 
 __all__ = ["as_argument", "compare", "elemwise1", "elemwise2", "ielemwise2"]
+
+# Name of a unary operator -> its symbol, and the ufunc of NumPy.
+UNARY = {"neg": ("-", np.negative), "pos": ("+", np.positive), "invert": ("~", np.invert), "abs": ("abs", np.absolute)}
+# Symbol of a comparison -> the ufunc of NumPy, and the function for Python numbers.
+COMPARISONS = {
+    "<": (np.less, operator.lt),
+    "<=": (np.less_equal, operator.le),
+    "==": (np.equal, operator.eq),
+    "!=": (np.not_equal, operator.ne),
+    ">": (np.greater, operator.gt),
+    ">=": (np.greater_equal, operator.ge),
+}
 
 
 def as_argument(obj, name, read=False, write=False):
@@ -36,6 +55,8 @@ def elemwise1(a, op, oper=None, op_tmpl="res = %(op)sa", out=None, convert_f16=T
     -------
     GpuArray
     """
+    if oper is None:
+        _refuse_complex(op, a)
     if out is None:
         out = gpuarray.empty(a.shape, a.dtype, "F" if a.flags.fnc else "C", a.context, type(a))
     expr = oper or op_tmpl % {"op": op}
@@ -77,16 +98,11 @@ def elemwise2(
     GpuArray
     """
     a, b = (_operand(value, ary) for value in (a, b))
-    if odtype is None:
-        odtype = get_common_dtype(a, b, True)
-    odtype = np.dtype(odtype)
-    shape = np.broadcast_shapes(*[v.shape for v in (a, b) if isinstance(v, GpuArray)])
-    out = gpuarray.empty(shape, odtype, context=ary.context, cls=type(ary))
-    names = {"op": op, "out_t": "float" if odtype == np.float16 else dtype_to_ctype(odtype)}
-    values = [value if isinstance(value, GpuArray) else _number(value, odtype) for value in (a, b)]
-    arguments = (arg("res", odtype, write=True), *(as_argument(v, n, read=True) for v, n in zip(values, "ab")))
-    GpuElemwise(ary.context, oper or op_tmpl % names, arguments)(out, *values, broadcast=broadcast)
-    return out
+    if oper is None:
+        _refuse_complex(op, a, b)
+    odtype = np.dtype(get_common_dtype(a, b, True) if odtype is None else odtype)
+    expr = oper or op_tmpl % {"op": op, "out_t": work_type(odtype)}
+    return _new_result(expr, _number(a, odtype), _number(b, odtype), odtype, ary, broadcast)
 
 
 def ielemwise2(a, op, b, oper=None, op_tmpl="a = a %(op)s b", broadcast=True, convert_f16=True):
@@ -95,153 +111,181 @@ def ielemwise2(a, op, b, oper=None, op_tmpl="a = a %(op)s b", broadcast=True, co
     For the parameters, see `elemwise2`. If `b` is not `a` itself but shares memory with `a`, `b` is copied first.
     """
     b = _operand(b, a)
-    if isinstance(b, GpuArray) and gpuarray.may_share_memory(a, b) and b is not a:
-        b = b.copy()
-    value = b if isinstance(b, GpuArray) else _number(b, a.dtype)
-    arguments = (arg("a", a.dtype, read=True, write=True), as_argument(value, "b", read=True))
-    GpuElemwise(a.context, oper or op_tmpl % {"op": op, "out_t": dtype_to_ctype(a.dtype)}, arguments)(
-        a, value, broadcast=broadcast
-    )
-    return a
+    if oper is None:
+        _refuse_complex(op, a, b)
+    return _overwrite(a, oper or op_tmpl % {"op": op, "out_t": work_type(a.dtype)}, _number(b, a.dtype), broadcast)
 
 
 def compare(a, op, b, broadcast=True, convert_f16=True):
-    """Compare arrays elementwise. Return an array of bools."""
-    common = get_common_dtype(_operand(a, a), _operand(b, a), True)
-    ctype = "float" if common == np.float16 else dtype_to_ctype(common)
-    return elemwise2(
-        a, op, b, a, odtype="bool", op_tmpl="res = ((%s)a %%(op)s (%s)b)" % (ctype, ctype), broadcast=broadcast
-    )
+    """Compare arrays elementwise. Return an array of bools.
+
+    Integers are compared exactly, also with Python integers that the dtype of the array cannot hold.
+    """
+    b = _operand(b, a)
+    ufunc, holds = COMPARISONS[op]
+    first, second, odtype = _loop(ufunc, op, a, b)
+    if second.kind in "iu" and _is_python_int(b) and not _can_store(second, b):
+        return _filled(a, holds(0, b))  # all elements are on the same side of b as 0
+    return _new_result(comparison(op, first, second), a, _converted(b, second), odtype, a, broadcast)
 
 
 def _operand(value, like):
-    """Return a device array in the context of `like`, or a Python number."""
-    if isinstance(value, GpuArray):
-        return value
-    if isinstance(value, (bool, int, float, complex)):
+    """Return a device array in the context of `like`, or a number: a Python number or a NumPy scalar."""
+    if isinstance(value, (GpuArray, np.generic, bool, int, float, complex)):
         return value
     host = np.asarray(value)
-    return gpuarray.array(host, context=like.context)
+    if host.dtype.kind not in "biufc":
+        raise TypeError("an operand is %s, expected a number or an array of numbers" % type(value).__name__)
+    return gpuarray.array(host, context=like.context) if host.ndim else host[()]
 
 
 def _number(value, dtype):
-    kind = np.dtype(dtype)
-    return np.asarray(
-        value, dtype="float32" if kind == np.float16 else np.result_type(kind, value) if kind.kind != "b" else None
-    )
+    """Give a Python number the dtype that it has in operations on arrays of `dtype`. Return other values unchanged."""
+    if isinstance(value, (GpuArray, np.generic)):
+        return value
+    return np.asarray(value, dtype=None if dtype.kind == "b" else np.result_type(dtype, value))
+
+
+def _converted(value, dtype):
+    """Convert a number to a dtype. Return an array unchanged: kernels convert its elements."""
+    return value if isinstance(value, GpuArray) else np.asarray(value, dtype=dtype)
+
+
+def _new_result(expr, a, b, dtype, like, broadcast=True, preamble=""):
+    """Compute an expression of ``a`` and ``b`` in a new array, ``res``."""
+    shape = np.broadcast_shapes(*[v.shape for v in (a, b) if isinstance(v, GpuArray)])
+    out = gpuarray.empty(shape, dtype, context=like.context, cls=type(like))
+    arguments = (arg("res", dtype, write=True), *(as_argument(v, n, read=True) for v, n in zip((a, b), "ab")))
+    GpuElemwise(like.context, expr, arguments, preamble)(out, a, b, broadcast=broadcast)
+    return out
+
+
+def _overwrite(a, expr, b, broadcast=True, preamble=""):
+    """Compute an expression that assigns to ``a``, the first array. Return this array."""
+    if isinstance(b, GpuArray) and gpuarray.may_share_memory(a, b) and b is not a:
+        b = b.copy()
+    arguments = (arg("a", a.dtype, read=True, write=True), as_argument(b, "b", read=True))
+    GpuElemwise(a.context, expr, arguments, preamble)(a, b, broadcast=broadcast)
+    return a
+
+
+# ---- dtypes of operations ----
+
+
+def _described(operand):
+    """Return what NumPy's promotion accepts for an operand: a dtype, or the class of a Python number."""
+    if isinstance(operand, (GpuArray, np.generic)):
+        return operand.dtype
+    if isinstance(operand, bool):
+        return np.dtype("bool")
+    return next(kind for kind in (int, float, complex) if isinstance(operand, kind))
+
+
+def _names(operands):
+    kinds = [_described(operand) for operand in operands]
+    return " and ".join([kind.__name__ if isinstance(kind, type) else kind.name for kind in kinds])
+
+
+def _refuse_complex(symbol, *operands):
+    if any(np.dtype(_described(operand)).kind == "c" for operand in operands):
+        raise TypeError(
+            "operator %s got %s, but devices do not compute complex numbers; compute on the host: numpy.asarray(a)"
+            % (symbol, _names(operands))
+        )
+
+
+def _loop(ufunc, symbol, *operands):
+    """Return the dtypes to which NumPy's ufunc converts the operands, and the dtype of its result."""
+    _refuse_complex(symbol, *operands)
+    try:
+        return ufunc.resolve_dtypes((*map(_described, operands), None))
+    except TypeError as error:
+        raise TypeError("operator %s is not defined for %s: %s" % (symbol, _names(operands), error)) from None
+
+
+def _is_python_int(value):
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _can_store(dtype, number):
+    return np.iinfo(dtype).min <= number <= np.iinfo(dtype).max
+
+
+def _refuse_negative_exponents(a, b, dtype):
+    """Raise ValueError if an exponent of integers is negative, as NumPy does. This reads the exponents of arrays."""
+    if dtype.kind != "i" or 0 in [length for v in (a, b) if isinstance(v, GpuArray) for length in v.shape]:
+        return
+    if (int(reduction.extreme(b, "<")) if isinstance(b, GpuArray) else b) < 0:
+        raise ValueError("integers to negative integer powers are not allowed: convert the base to floats (astype)")
 
 
 # ---- the operators ----
 
 
-def _divided(a, b, ary):
-    common = get_common_dtype(_operand(a, ary), _operand(b, ary), True)
-    odtype = common if common.kind in "fc" else np.dtype("float64")
-    return elemwise2(a, "/", b, ary, odtype=odtype)
+def _filled(like, value):
+    """Return an array of bools that all have one value, with the shape of `like`."""
+    out = gpuarray.empty(like.shape, "bool", context=like.context, cls=type(like))
+    out[...] = value
+    return out
 
 
-def _floored(a, b, ary):
-    common = get_common_dtype(_operand(a, ary), _operand(b, ary), True)
-    return elemwise2(a, None, b, ary, odtype=common, oper=_floor_text("res", common))
+def _computed(name, a, b, like):
+    """Return the result of an operator, as a new array in the context and of the class of `like`."""
+    a, b = (_operand(value, like) for value in (a, b))
+    symbol, ufunc, _ = OPERATIONS[name]
+    first, second, odtype = _loop(ufunc, symbol, a, b)
+    if name == "pow":
+        _refuse_negative_exponents(a, b, odtype)
+    functions, expr = code(name, first, b)
+    return _new_result("res = " + expr, _converted(a, first), _converted(b, second), odtype, like, preamble=functions)
 
 
-def _floor_text(result, dtype):
-    ctype = "float" if dtype == np.float16 else dtype_to_ctype(dtype)
-    if dtype.kind == "f":
-        return "%s = floor((%s)a / (%s)b)" % (result, ctype, ctype)
-    if dtype.kind == "u":
-        return "%s = (%s)b == 0 ? 0 : (%s)a / (%s)b" % (result, ctype, ctype, ctype)
-    return (
-        "%(c)s q_ = (%(c)s)b == 0 ? 0 : (%(c)s)a / (%(c)s)b; if ((%(c)s)b != 0 && q_ * (%(c)s)b != (%(c)s)a && (((%(c)s)a < 0) != ((%(c)s)b < 0))) q_ -= 1; %(r)s = q_"
-        % {"c": ctype, "r": result}
-    )
+def _operator(name):
+    return lambda a, b, like: _computed(name, a, b, like)
 
 
-def _remainder_text(result, dtype):
-    ctype = "float" if dtype == np.float16 else dtype_to_ctype(dtype)
-    if dtype.kind == "f":
-        return (
-            "%(c)s m_ = fmod((%(c)s)a, (%(c)s)b); if (m_ != 0 && ((m_ < 0) != ((%(c)s)b < 0))) m_ += (%(c)s)b; %(r)s = m_"
-            % {"c": ctype, "r": result}
-        )
-    if dtype.kind == "u":
-        return "%s = (%s)b == 0 ? 0 : (%s)a %% (%s)b" % (result, ctype, ctype, ctype)
-    return (
-        "%(c)s m_ = (%(c)s)b == 0 ? 0 : (%(c)s)a %% (%(c)s)b; if (m_ != 0 && ((m_ < 0) != ((%(c)s)b < 0))) m_ += (%(c)s)b; %(r)s = m_"
-        % {"c": ctype, "r": result}
-    )
-
-
-def _remainder(a, b, ary):
-    common = get_common_dtype(_operand(a, ary), _operand(b, ary), True)
-    return elemwise2(a, None, b, ary, odtype=common, oper=_remainder_text("res", common))
-
-
-def _power(a, b, ary):
-    common = get_common_dtype(_operand(a, ary), _operand(b, ary), True)
-    if common.kind != "f":
-        return (
-            _power(a, b, ary.astype("float64")).astype(common)
-            if isinstance(a, GpuArray)
-            else elemwise2(a, None, b, ary, odtype=common, oper="res = pow((ga_double)a, (ga_double)b)")
-        )
-    ctype = "float" if common == np.float16 else dtype_to_ctype(common)
-    return elemwise2(a, None, b, ary, odtype=common, oper="res = pow((%s)a, (%s)b)" % (ctype, ctype))
-
-
-def _plain(op):
-    return lambda a, b, ary: elemwise2(a, op, b, ary)
-
-
-BINARY = {
-    "add": _plain("+"),
-    "sub": _plain("-"),
-    "mul": _plain("*"),
-    "truediv": _divided,
-    "floordiv": _floored,
-    "mod": _remainder,
-    "pow": _power,
-    "and": _plain("&"),
-    "or": _plain("|"),
-    "xor": _plain("^"),
-    "lshift": _plain("<<"),
-    "rshift": _plain(">>"),
-}
+BINARY = {name: _operator(name) for name in OPERATIONS}
 
 
 def _in_place(name, a, b):
-    dtype = a.dtype
-    if name == "truediv" and dtype.kind != "f":
-        raise TypeError("an array of %s cannot store a quotient; use //= or a / b" % dtype)
-    texts = {"floordiv": _floor_text("a", dtype), "mod": _remainder_text("a", dtype), "pow": "a = pow(a, b)"}
-    symbols = {
-        "add": "+",
-        "sub": "-",
-        "mul": "*",
-        "truediv": "/",
-        "and": "&",
-        "or": "|",
-        "xor": "^",
-        "lshift": "<<",
-        "rshift": ">>",
-    }
-    return ielemwise2(a, symbols.get(name), b, oper=texts.get(name))
+    """Store the result of an operator in `a`. A result of a wider dtype of the same kind is converted, as in NumPy."""
+    b = _operand(b, a)
+    symbol, ufunc, _ = OPERATIONS[name]
+    first, second, odtype = _loop(ufunc, symbol, a, b)
+    if not np.can_cast(odtype, a.dtype, "same_kind"):
+        raise TypeError(
+            "the result of %s of %s has dtype %s, which an array of %s cannot store: write a = a %s b instead of a %s= b"
+            % (symbol, _names((a, b)), odtype, a.dtype, symbol, symbol)
+        )
+    if odtype == a.dtype and first == a.dtype:
+        if name == "pow":
+            _refuse_negative_exponents(a, b, odtype)
+        functions, expr = code(name, first, b)
+        return _overwrite(a, "a = " + expr, _converted(b, second), preamble=functions)
+    result = _computed(name, a, b, a)
+    if result.shape != a.shape:
+        raise ValueError("the result of %s= has shape %s, expected %s" % (symbol, result.shape, a.shape))
+    a[...] = result
+    return a
 
 
 def _unary(name, a):
-    if name == "pos":
+    symbol, ufunc = UNARY[name]
+    if name != "pos" or a.dtype.kind != "c":
+        _loop(ufunc, symbol, a)
+    if name == "pos" or name == "abs" and a.dtype.kind in "ub":
         return a.copy()
-    if name == "neg":
-        return elemwise1(a, "-")
     if name == "invert":
         return elemwise1(a, "!" if a.dtype == bool else "~")
-    if a.dtype.kind in "ub":
-        return a.copy()
-    return elemwise1(a, None, oper="res = fabs(a)" if a.dtype.kind == "f" else "res = a < 0 ? -a : a")
+    if a.dtype.kind == "f":
+        return elemwise1(a, None, oper="res = fabs(a)" if name == "abs" else "res = -a")
+    negative = "(%s)0 - a" % wrapping_type(a.dtype)  # -a overflows if a is the minimum
+    return elemwise1(a, None, oper="res = a < 0 ? %s : a" % negative if name == "abs" else "res = " + negative)
 
 
-def _divmod(a, b, ary):
-    return _floored(a, b, ary), _remainder(a, b, ary)
+def _divmod(a, b, like):
+    a, b = (_operand(value, like) for value in (a, b))
+    return _computed("floordiv", a, b, like), _computed("mod", a, b, like)
 
 
 gpuarray.set_operators(BINARY, _in_place, compare, _unary, _divmod)
