@@ -266,11 +266,20 @@ static int reshaped_strides(const GpuArray *a, unsigned nd, const size_t *dims, 
     return 1;
 }
 
+/* Replace "any order" by the order of the array: Fortran order if only this one fits, otherwise C order. */
+static ga_order own_order(const GpuArray *a, ga_order order)
+{
+    if (order != GA_ANY_ORDER)
+        return order;
+    return GpuArray_IS_F_CONTIGUOUS(a) && !GpuArray_IS_C_CONTIGUOUS(a) ? GA_F_ORDER : GA_C_ORDER;
+}
+
 int GpuArray_reshape(GpuArray *r, const GpuArray *a, unsigned nd, const size_t *dims, ga_order order, int nocopy)
 {
     ssize_t strides[GA_MAX_DIMS];
     size_t size = 1;
     memset(r, 0, sizeof *r);
+    order = own_order(a, order);
     if (nd > GA_MAX_DIMS)
         return context_failed(a->data->context, GA_VALUE_ERROR, "an array has at most %d axes, not %u", GA_MAX_DIMS,
                               nd);
@@ -397,6 +406,8 @@ static void write_element(char *text, size_t size, int to, int from)
         else
             snprintf(text, size, "((GLOBAL_MEM %s *)t)[0] = %s; ((GLOBAL_MEM %s *)t)[1] = 0;", real, value, real);
     }
+    else if (to == GA_HALF && from == GA_DOUBLE) /* by way of a float, the value would be rounded twice */
+        snprintf(text, size, "*(GLOBAL_MEM ga_half *)t = ga_double2half(%s);", value);
     else if (to == GA_HALF)
         snprintf(text, size, "store_half((GLOBAL_MEM ga_half *)t, (ga_float)%s);", value);
     else if (to == GA_BOOL && from != GA_BOOL)
@@ -585,9 +596,7 @@ int GpuArray_move(GpuArray *to, const GpuArray *from)
 
 int GpuArray_copy(GpuArray *r, const GpuArray *a, ga_order order)
 {
-    if (order == GA_ANY_ORDER)
-        order = GpuArray_IS_F_CONTIGUOUS(a) && !GpuArray_IS_C_CONTIGUOUS(a) ? GA_F_ORDER : GA_C_ORDER;
-    int code = GpuArray_empty(r, a->data->context, a->typecode, a->nd, a->dimensions, order);
+    int code = GpuArray_empty(r, a->data->context, a->typecode, a->nd, a->dimensions, own_order(a, order));
     if (code == GA_NO_ERROR && (code = copy_strided(r, a, a->strides)) != GA_NO_ERROR)
         GpuArray_clear(r);
     return code;

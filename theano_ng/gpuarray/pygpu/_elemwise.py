@@ -6,7 +6,7 @@ from theano_ng.gpuarray.kernels.samples import KernelSample
 from theano_ng.gpuarray.pygpu import gpuarray
 from theano_ng.gpuarray.pygpu.dtypes import dtype_to_ctype
 from theano_ng.gpuarray.pygpu.gpuarray import SIZE, SSIZE, GpuArray
-from theano_ng.gpuarray.pygpu.tools import check_args, per_context
+from theano_ng.gpuarray.pygpu.tools import check_args, copy_overlapping, per_context
 
 __all__ = ["GpuElemwise", "arg", "flags_of", "work_type"]
 
@@ -121,6 +121,7 @@ class GpuElemwise:
                     % (a.name, self.expr, what, getattr(value, "dtype", type(value).__name__))
                 )
         values = [_scalar(a, value) if a.scalar else value for a, value in zip(self.args, values)]
+        values = copy_overlapping(values, [a.write for a in self.args])
         n, nd, dims, strides, offsets, _ = check_args(values, collapse=True, broadcast=broadcast)
         shape = np.broadcast_shapes(*[v.shape for v in values if isinstance(v, GpuArray)])
         for a, value in zip(self.args, values):

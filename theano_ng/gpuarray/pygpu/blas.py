@@ -10,7 +10,7 @@ from theano_ng.gpuarray.pygpu import gpuarray
 from theano_ng.gpuarray.pygpu._elemwise import flags_of
 from theano_ng.gpuarray.pygpu.dtypes import dtype_to_ctype
 from theano_ng.gpuarray.pygpu.gpuarray import SIZE, SSIZE, GpuArray
-from theano_ng.gpuarray.pygpu.tools import per_context
+from theano_ng.gpuarray.pygpu.tools import overlaps, per_context
 
 __all__ = ["dot", "gemm", "gemmBatch_3d", "gemv", "ger", "rgemmBatch_3d"]
 
@@ -65,11 +65,15 @@ KERNEL void gemm(ga_size batch, ga_size m, ga_size n, ga_size k, %(work)s alpha,
 
 
 def _product(alpha, a, b, beta, c):
-    """Compute c = alpha a b + beta c for stacks of matrices. `a` has shape (batch, m, k), and `b` (batch, k, n)."""
+    """Compute c = alpha a b + beta c for stacks of matrices. `a` has shape (batch, m, k), and `b` (batch, k, n).
+
+    A factor that overlaps `c` is copied, because the kernel writes to `c` while it still reads the factors.
+    """
     batch, m, k = a.shape
     n = b.shape[2]
     if batch * m * n == 0:
         return c
+    a, b = (factor.copy() if overlaps(factor, c) else factor for factor in (a, b))
     kernel = _gemm_kernel(c.context, c.dtype)
     given = [batch, m, n, k, alpha, beta]
     for x in (a, b, c):

@@ -263,15 +263,29 @@ cdef public class GpuArray [object PyGpuArrayObject, type _PyGpuArrayType]:
     def reshape(self, *shape, order="C"):
         """Return an array with the same elements and another shape. It is a view if possible.
 
-        One length may be -1; it is computed from the other lengths.
+        One length may be -1; it is computed from the other lengths. The elements are read and placed in the order
+        "C", "F", or "A" for the order of this array.
         """
+        if order in ("K", "k"):
+            raise ValueError("order 'K' is not permitted for reshaping; use 'C', 'F' or 'A'")
         return self._reshaped(shape[0] if len(shape) == 1 else shape, order, False)
 
     def ravel(self, order="C"):
-        """Return an array of rank 1 with all elements."""
-        return self._reshaped((-1,) if self.size else (0,), order, False)
+        """Return an array of rank 1 with all elements. It is a view if possible.
 
-    flatten = ravel
+        The elements are read in the order "C", "F", "A" for the order of this array, or "K" for their order in memory
+        (along axes with a negative stride, backwards).
+        """
+        flat = (-1,) if self.size else (0,)
+        if order in ("K", "k"):
+            by_stride = sorted(range(self.ga.nd), key=lambda axis: -abs(self.strides[axis]))
+            return self.transpose(by_stride)._reshaped(flat, "C", False)
+        return self._reshaped(flat, order, False)
+
+    def flatten(self, order="C"):
+        """Return a copy of rank 1 with all elements, in an order as for `ravel`."""
+        cdef GpuArray flat = self.ravel(order)
+        return pygpu_copy(flat, GA_C_ORDER) if GpuArray_share(&flat.ga, &self.ga) else flat
 
     def squeeze(self):
         """Return a view without the axes of length 1."""
@@ -302,10 +316,7 @@ cdef public class GpuArray [object PyGpuArrayObject, type _PyGpuArrayType]:
                 starts[axis], stops[axis], steps[axis] = part.indices(length)
                 shape.append(len(range(starts[axis], stops[axis], steps[axis])))
             else:
-                try:
-                    i = part.__index__()
-                except (AttributeError, TypeError):
-                    raise IndexError("arrays on devices are indexed by integers, slices, None and '...', not %s" % type(part).__name__) from None
+                i = _index_of(part)
                 if not -<ssize_t>length <= i < <ssize_t>length:
                     raise IndexError("index %d is out of bounds for axis %d with size %d" % (i, axis, length))
                 starts[axis], stops[axis], steps[axis] = i + length if i < 0 else i, 0, 0
@@ -324,10 +335,7 @@ cdef public class GpuArray [object PyGpuArrayObject, type _PyGpuArrayType]:
             if source.context is not self.context:
                 raise ValueError("the arrays are in different contexts: transfer() the value first")
         else:
-            value = np.asarray(value)
-            if value.dtype != self.dtype and not np.can_cast(value.dtype, self.dtype, "unsafe" if value.ndim == 0 else "same_kind"):
-                raise TypeError("values of dtype %s cannot be stored in an array of %s" % (value.dtype, self.dtype))
-            source = array(value.astype(self.dtype), context=self.context)
+            source = array(_stored(value, self.dtype), context=self.context)
         pygpu_raise(self.context.ctx, GpuArray_setarray(&place.ga, &source.ga))
 
     def __iter__(self):
@@ -670,6 +678,29 @@ cdef public class GpuArray [object PyGpuArrayObject, type _PyGpuArrayType]:
 
     def __reduce__(self):
         raise TypeError("only the variables of theano_ng know how to pickle an array with its context; pickle numpy.asarray(a) instead")
+
+
+cdef object _index_of(part):
+    """Return an index as an int. A bool is a mask for NumPy, not the number 0 or 1."""
+    if not isinstance(part, bool):
+        try:
+            return part.__index__()
+        except (AttributeError, TypeError):
+            pass
+    raise IndexError("arrays on devices are indexed by integers, slices, None and '...', not %s" % type(part).__name__)
+
+
+cdef object _stored(value, dtype):
+    """Return a host array of the dtype with the value. NumPy raises the errors if numbers do not fit.
+
+    Arrays of another kind are refused: NumPy would convert them without a check of their elements.
+    """
+    host = np.asarray(value)
+    if host is value and host.ndim > 0 and not np.can_cast(host.dtype, dtype, "same_kind"):
+        raise TypeError("values of dtype %s cannot be stored in an array of %s; convert them by astype() first" % (host.dtype, dtype))
+    stored = np.empty(host.shape, dtype)
+    stored[...] = value
+    return stored
 
 
 cdef int _swap(GpuArray a, GpuArray b) except -1:

@@ -87,6 +87,8 @@ cdef class GpuKernel:
                 a = value
                 values[i] = a.ga.data
             else:
+                if not number_fits(value, kind):
+                    raise TypeError("argument %d of kernel %s is a number of %s, not %r: convert the number first" % (i, self.name, kind, value))
                 number = np.asarray(value, dtype=kind).tobytes()
                 memcpy(&numbers[16 * i], <const char *>number, len(number))
                 values[i] = &numbers[16 * i]
@@ -107,6 +109,16 @@ cdef class GpuKernel:
                     group[i] = group[i] or 1
                     groups[i] = groups[i] or (total + group[i] - 1) // group[i]
         pygpu_raise(self.context.ctx, gpukernel_call(self.kernel, nd, groups, group, shared, values))
+
+
+_KINDS = {"b": 0, "u": 0, "i": 0, "f": 1, "c": 2}
+
+
+def number_fits(value, dtype):
+    """Return True if a number keeps its fraction and its imaginary part when it is converted to the dtype."""
+    if isinstance(value, int):
+        return True
+    return _KINDS.get(np.asarray(value).dtype.kind, 3) <= _KINDS[dtype.kind]
 
 
 cdef int _move_kernel(GpuKernel to, GpuKernel made) except -1:

@@ -6,8 +6,8 @@ from theano_ng.gpuarray.kernels.samples import KernelSample
 from theano_ng.gpuarray.pygpu import gpuarray
 from theano_ng.gpuarray.pygpu._elemwise import flags_of
 from theano_ng.gpuarray.pygpu.dtypes import dtype_to_ctype, parse_c_arg_backend
-from theano_ng.gpuarray.pygpu.gpuarray import SIZE, SSIZE, GpuArray
-from theano_ng.gpuarray.pygpu.tools import ArrayArg, ScalarArg, per_context
+from theano_ng.gpuarray.pygpu.gpuarray import SIZE, SSIZE, GpuArray, number_fits
+from theano_ng.gpuarray.pygpu.tools import ArrayArg, ScalarArg, copy_overlapping, per_context
 
 __all__ = ["ReductionKernel", "extreme", "parse_c_args", "reduce1"]
 
@@ -66,12 +66,20 @@ class ReductionKernel:
         ----------
         *args : GpuArray and numbers
         out : GpuArray, optional
-            The array for the result.
+            The array for the result. Arguments that overlap it are copied first.
 
         Returns
         -------
         GpuArray
+
+        Raises
+        ------
+        TypeError
+            If the number of arguments or a dtype is wrong, or if a number would be cut.
+        ValueError
+            If a shape is wrong, or `out` is not a writeable array of the result's dtype in C order.
         """
+        self._check_types(args)
         arrays = [a for a in args if isinstance(a, GpuArray)]
         shape = arrays[0].shape
         if len(shape) != self.nd or any(a.shape != shape for a in arrays):
@@ -79,8 +87,9 @@ class ReductionKernel:
         kept = tuple([n for n, reduced in zip(shape, self.redux) if not reduced])
         if out is None:
             out = gpuarray.empty(kept, self.dtype_out, context=self.context, cls=type(arrays[0]))
-        elif out.shape != kept or out.dtype != self.dtype_out or not out.flags.c_contiguous:
-            raise ValueError("the result must have shape %s and dtype %s, in C order" % (kept, self.dtype_out))
+        else:
+            _check_result(out, kept, self.dtype_out)
+            out, *args = copy_overlapping((out, *args), (True, *[False] * len(args)))
         n = out.size
         if n == 0:
             return out
@@ -113,6 +122,24 @@ class ReductionKernel:
         kernel(*given, gs=min(n, 65535), ls=group if group & (group - 1) == 0 else 1 << (group.bit_length() - 1))
         return out
 
+    def _check_types(self, args):
+        if len(args) != len(self.arguments):
+            names = ", ".join([a.name for a in self.arguments])
+            raise TypeError("expected %d arguments (%s), got %d" % (len(self.arguments), names, len(args)))
+        for a, value in zip(self.arguments, args):
+            on_device = isinstance(value, GpuArray)
+            fits = (
+                on_device and value.dtype == a.dtype if a.isarray() else not on_device and number_fits(value, a.dtype)
+            )
+            if not fits:
+                dtype = getattr(value, "dtype", None)
+                given = type(value).__name__ if dtype is None else "%s of %s" % (type(value).__name__, dtype)
+                what = "an array on the device" if a.isarray() else "a number"
+                raise TypeError(
+                    "argument %s of the reduction must be %s of dtype %s, got %s: convert it first"
+                    % (a.name, what, a.dtype, given)
+                )
+
     @property
     def _serial(self):
         """Return True if one thread per group is best.
@@ -121,6 +148,14 @@ class ReductionKernel:
         elements.
         """
         return self.context.numprocs < 256 and self.context.kind == b"opencl"
+
+
+def _check_result(out, shape, dtype):
+    if out.shape != shape or out.dtype != dtype or not out.flags.c_contiguous or not out.flags.writeable:
+        raise ValueError(
+            "the result must be a writeable array of shape %s and dtype %s in C order, got shape %s and dtype %s"
+            % (shape, dtype, out.shape, out.dtype)
+        )
 
 
 @per_context
@@ -218,6 +253,8 @@ def _axes(ary, axis):
     for i in axes:
         if not -ary.ndim <= i < ary.ndim:
             raise ValueError("axis %d is out of bounds for an array with %d axes" % (i, ary.ndim))
+        if redux[i]:
+            raise ValueError("duplicate value in 'axis': axis %d occurs twice in %s" % (i % ary.ndim, axis))
         redux[i] = True
     return redux
 
@@ -234,7 +271,7 @@ def reduce1(ary, op, neutral, out_type, axis=None, out=None, oper=None):
         C expression of the initial value.
     out_type : dtype
     axis : int or sequence of int, optional
-        By default, all axes.
+        By default, all axes. If the sequence is empty, the result is a copy.
     out : GpuArray, optional
     oper : str, optional
         A C expression of ``a`` and ``b`` that replaces the operator.
@@ -244,11 +281,13 @@ def reduce1(ary, op, neutral, out_type, axis=None, out=None, oper=None):
     GpuArray
     """
     redux = _axes(ary, axis)
-    if not redux:  # a 0-d array
+    if not any(redux):
         result = ary.astype(out_type)
-        if out is not None:
-            out[...] = result
-        return result if out is None else out
+        if out is None:
+            return result
+        _check_result(out, result.shape, result.dtype)
+        out[...] = result
+        return out
     kernel = ReductionKernel(
         ary.context, out_type, neutral, oper or "(a) %s (b)" % op, redux, arguments=[ArrayArg(ary.dtype, "ary")]
     )
@@ -264,7 +303,7 @@ def extreme(ary, op, axis=None, out=None):
         If there are no elements.
     """
     redux = _axes(ary, axis)
-    if any(n == 0 for n, reduced in zip(ary.shape, redux) if reduced) or ary.size == 0 and not redux:
+    if any(n == 0 for n, reduced in zip(ary.shape, redux) if reduced):
         raise ValueError("there is no %s of zero elements" % ("largest" if op == ">" else "smallest"))
     dtype = ary.dtype
     if dtype.kind == "f":

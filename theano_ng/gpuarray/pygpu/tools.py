@@ -14,7 +14,9 @@ __all__ = [
     "as_argument",
     "check_args",
     "check_contig",
+    "copy_overlapping",
     "lru_cache",
+    "overlaps",
     "per_context",
     "prod",
 ]
@@ -189,6 +191,52 @@ def _collapsed(dims, strides):
                 row.append(s[axis])
     found = iter(rows)
     return kept, [None if s is None else next(found) for s in strides]
+
+
+def overlaps(a, b):
+    """Return True if the elements of two arrays lie in overlapping ranges of one memory."""
+    if a.gpudata != b.gpudata or a.size == 0 or b.size == 0:
+        return False
+    (low, high), (other_low, other_high) = _extent(a), _extent(b)
+    return low < other_high and other_low < high
+
+
+def _extent(a):
+    """Return the range of bytes that contains the elements of an array, which is not empty."""
+    reaches = [(n - 1) * step for n, step in zip(a.shape, a.strides)]
+    low, high = sum(min(reach, 0) for reach in reaches), sum(max(reach, 0) for reach in reaches)
+    return a.offset + low, a.offset + high + a.itemsize
+
+
+def copy_overlapping(values, written):
+    """Copy arrays that are only read, if they overlap an array that is written.
+
+    Threads run in any order: a thread could overwrite an element that another thread reads later. No copy is made if
+    both arrays have the same elements in the same order, because each thread reads its elements before it writes.
+
+    Parameters
+    ----------
+    values : sequence of GpuArray and numbers
+    written : sequence of bool
+        Whether the values are written.
+
+    Returns
+    -------
+    list of GpuArray and numbers
+    """
+    results = [value for value, is_written in zip(values, written) if is_written]
+
+    def endangered(value):
+        return any(overlaps(value, result) and not _same_elements(value, result) for result in results)
+
+    return [
+        value.copy() if not is_written and isinstance(value, GpuArray) and endangered(value) else value
+        for value, is_written in zip(values, written)
+    ]
+
+
+def _same_elements(a, b):
+    return (a.offset, a.dtype, a.shape, a.strides) == (b.offset, b.dtype, b.shape, b.strides)
 
 
 def per_context(build):

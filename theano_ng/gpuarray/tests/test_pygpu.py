@@ -5,6 +5,7 @@ import gc
 import os
 import threading
 import unittest
+import warnings
 
 import numpy as np
 
@@ -69,9 +70,14 @@ class TestArrays(unittest.TestCase):
                 np.testing.assert_array_equal(self.array[key], self.host[key])
 
     def test_bad_indices(self):
-        for key in ((0, 0, 0, 0), 2, (0, 3), (Ellipsis, Ellipsis), [0, 1], "a", 1.5):
-            with self.subTest(key), self.assertRaises(IndexError):
-                self.array[key]
+        bools = (True, False, np.True_, np.False_, np.array(True), (True, 0), (0, False), (..., True))
+        for key in ((0, 0, 0, 0), 2, (0, 3), (Ellipsis, Ellipsis), [0, 1], "a", 1.5, *bools):
+            with self.subTest(key):
+                with self.assertRaises(IndexError):
+                    self.array[key]
+                with self.assertRaises(IndexError):
+                    self.array[key] = 5
+        np.testing.assert_array_equal(self.array, self.host)
 
     def test_reshape_and_transpose(self):
         for h, a in ((self.host, self.array), (self.host.T, self.array.T), (self.host[:, ::2], self.array[:, ::2])):
@@ -85,6 +91,34 @@ class TestArrays(unittest.TestCase):
             self.array.reshape(5, 5)
         with self.assertRaises(ValueError):
             self.array.transpose(0, 0, 1)
+
+    def _layouts(self):
+        h, a = self.host, self.array
+        yield from ((h, a), (h.T, a.T), (h.transpose(1, 0, 2), a.transpose(1, 0, 2)), (h[:, ::-1].T, a[:, ::-1].T))
+        yield from ((h[:, :1].T, a[:, :1].T), (h[..., 1], a[..., 1]), (h[1, 2, 3:], a[1, 2, 3:]), (h[:0].T, a[:0].T))
+
+    def test_orders_of_reading(self):
+        for h, a in self._layouts():
+            for order in "CFAKcfak":
+                with self.subTest(strides=h.strides, order=order):
+                    np.testing.assert_array_equal(a.ravel(order), h.ravel(order))
+                    np.testing.assert_array_equal(a.flatten(order), h.flatten(order))
+                    if order in "Kk":
+                        with self.assertRaisesRegex(ValueError, "order"):
+                            a.reshape((-1,), order=order)
+                    elif h.size == 24:
+                        np.testing.assert_array_equal(a.reshape(6, 4, order=order), h.reshape(6, 4, order=order))
+
+    def test_flatten_copies(self):
+        for h, a in self._layouts():
+            for order in "CFAK":
+                with self.subTest(strides=h.strides, order=order):
+                    flat = a.flatten(order)
+                    self.assertFalse(pygpu.may_share_memory(flat, a))
+                    flat[...] = 99
+                    np.testing.assert_array_equal(a, h)
+        self.assertTrue(pygpu.may_share_memory(self.array.ravel(), self.array))
+        self.assertTrue(pygpu.may_share_memory(self.array.T.ravel("A"), self.array))
 
     def test_conversions(self):
         host = np.array([[0, 1, 2], [250, 3, 127]])
@@ -100,6 +134,52 @@ class TestArrays(unittest.TestCase):
         np.testing.assert_array_equal(z[::-1].astype("complex64"), (self.host + 1j)[::-1])
         with self.assertRaises(TypeError):
             z.astype("float64")
+
+    def test_a_double_becomes_a_half_in_one_step(self):
+        x = np.array(
+            [2049.0000001, 1 + 2**-11 + 2**-40, 65520 - 1e-7, 65520, 2**-25 * (1 + 2**-30), -(3 + 2**-9), np.nan]
+        )
+        with np.errstate(over="ignore"):
+            wanted = x.astype("float16")
+        a, stored = pygpu.array(x, context=ctx), pygpu.empty(7, "float16", context=ctx)
+        stored[...] = a
+        for got in (a.astype("float16"), pygpu.array(a, "float16"), a[::-1].astype("float16")[::-1], stored):
+            np.testing.assert_array_equal(got, wanted)
+        for dtype in ("float32", "int64", "uint64", "int32"):
+            y = np.array([2049, 2051, 4097, 65519]).astype(dtype)
+            np.testing.assert_array_equal(pygpu.array(y, context=ctx).astype("float16"), y.astype("float16"))
+
+    def test_numbers_are_stored_as_numpy_stores_them(self):
+        values = (300, -1, 2.7, 300.0, np.nan, np.inf, 1j, 1e6, 10**30, None, True, np.int64(300), np.complex64(2 + 1j))
+        for dtype in DTYPES + ("complex64",):
+            for value in (*values, np.array(1j), np.array(300), [1, 300], [1, -1], [1, 2.5], [1, 1j], (0, 1)):
+                with self.subTest(dtype=dtype, value=value):
+                    self._check_stored(dtype, value)
+
+    def _check_stored(self, dtype, value):
+        host = np.ones((2, 2), dtype)
+        array = pygpu.array(host, context=ctx)
+        where = 0 if np.ndim(value) else (0, 1)
+        outcomes = []
+        for target in (host, array):
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                try:
+                    target[where] = value
+                    outcomes.append([warning.category for warning in told])
+                except (OverflowError, TypeError, ValueError) as error:
+                    outcomes.append(type(error))
+        self.assertEqual(outcomes[1], outcomes[0])
+        np.testing.assert_array_equal(array, host)
+
+    def test_arrays_of_another_kind_are_not_stored(self):
+        for dtype, value in (
+            ("uint8", np.array([1, 2])),
+            ("int32", np.array([0.5, 1])),
+            ("float32", np.array([1j, 2])),
+        ):
+            with self.subTest(dtype), self.assertRaisesRegex(TypeError, "cannot be stored in an array of %s" % dtype):
+                pygpu.zeros((2,), dtype, context=ctx)[...] = value
 
     def test_assignment(self):
         a, h = self.array, self.host.copy()
@@ -259,6 +339,27 @@ class TestOperators(unittest.TestCase):
         with self.assertRaises(TypeError):
             pygpu.zeros(3, "int32", context=ctx).__itruediv__(2)
 
+    def test_results_that_overlap_operands(self):
+        places = ((np.s_[1:], np.s_[:-1]), (np.s_[:-1], np.s_[1:]), (np.s_[::-1], np.s_[:]), (np.s_[:], np.s_[:]))
+        for written, read in places:
+            for columns in (np.s_[:], np.s_[::-1]):
+                with self.subTest(written=written, read=read, columns=columns):
+                    h = np.arange(400, dtype="float32").reshape(100, 4)
+                    a = pygpu.array(h, context=ctx)
+                    np.negative(h[read], out=h[written][:, columns])
+                    pygpu.elemwise.elemwise1(a[read], "-", out=a[written][:, columns])
+                    np.testing.assert_array_equal(a, h)
+
+    def test_result_that_overlaps_a_broadcast_or_transposed_operand(self):
+        arguments = [pygpu._elemwise.arg("z", "int64", write=True)]
+        arguments += [pygpu._elemwise.arg(name, "int64", read=True) for name in "xy"]
+        add = pygpu._elemwise.GpuElemwise(ctx, "z = x + 2 * y", arguments)
+        for x, y in ((np.s_[:1], np.s_[:, :1]), (np.s_[5], np.s_[:]), (np.s_[:, 3:4], np.s_[::-1, ::-1])):
+            h = np.arange(64).reshape(8, 8)
+            a = pygpu.array(h, context=ctx)
+            add(a.T, a[x], a[y])
+            np.testing.assert_array_equal(a.T, h[x] + 2 * h[y])
+
     def test_unary_and_bits(self):
         h = np.array([-3, 0, 5], "int32")
         a = pygpu.array(h, context=ctx)
@@ -296,6 +397,75 @@ class TestReductions(unittest.TestCase):
         with self.assertRaises(ValueError):
             nothing.max()
         self.assertEqual(pygpu.array([250, 250], "uint8", context=ctx, cls=pygpu.ndgpuarray).sum().dtype, "uint64")
+
+    def test_axis_given_twice(self):
+        a = pygpu.array(np.ones((2, 3), "float32"), context=ctx, cls=pygpu.ndgpuarray)
+        for axis in ((0, 0), [1, 1], (0, -2), (1, 0, -1)):
+            for name in ("sum", "prod", "max", "min", "any", "all"):
+                with (
+                    self.subTest(axis=axis, name=name),
+                    self.assertRaisesRegex(ValueError, "duplicate value in 'axis'"),
+                ):
+                    getattr(a, name)(axis)
+
+    def test_no_axis(self):
+        for h in (np.array([[0, 2, 3], [4, 5, 6]], "float32"), np.zeros((0, 3), "int32"), np.array(2.5), np.array(7)):
+            a = pygpu.array(h, context=ctx, cls=pygpu.ndgpuarray)
+            for name in ("sum", "prod", "max", "min", "any", "all"):
+                for axis in ((), []):
+                    with self.subTest(name=name, shape=h.shape, axis=axis):
+                        got, wanted = getattr(a, name)(axis), getattr(h, name)(tuple(axis))
+                        self.assertEqual((got.dtype, got.shape), (wanted.dtype, wanted.shape))
+                        np.testing.assert_array_equal(got, wanted)
+                        self.assertFalse(pygpu.may_share_memory(got, a))
+                        out = pygpu.empty(h.shape, wanted.dtype, context=ctx)
+                        self.assertIs(getattr(a, name)((), out=out), out)
+                        np.testing.assert_array_equal(out, wanted)
+            with self.assertRaisesRegex(ValueError, "the result must"):
+                a.max((), out=pygpu.empty((5, *h.shape), h.dtype, context=ctx))
+
+    def test_types_of_arguments(self):
+        kernel = pygpu.reduction.ReductionKernel(
+            ctx, "float32", "0", "a + b", [True], "x[i] * f + k", "float *x, float f, int k"
+        )
+        h = np.array([1, 2, 3])
+        x = pygpu.array(h.astype("float32"), context=ctx)
+        for f, k in ((2.0, 1), (2, True), (np.float64(2), np.int64(1)), (np.array(2), np.uint8(1))):
+            np.testing.assert_array_equal(kernel(x, f, k), (h * 2 + 1).sum())
+        for dtype in set(DTYPES) - {"float32"} | {"complex64"}:
+            message = "argument x .*float32, got GpuArray of %s" % dtype
+            with self.subTest(dtype), self.assertRaisesRegex(TypeError, message):
+                kernel(pygpu.array(h.astype(dtype), context=ctx), 1.0, 1)
+        for bad, name in (
+            ((h, 1.0, 1), "x"),
+            ((x, x, 1), "f"),
+            ((x, 1j, 1), "f"),
+            ((x, 1.0, 2.7), "k"),
+            ((x, "1", 1), "f"),
+        ):
+            with self.subTest(name), self.assertRaisesRegex(TypeError, "argument %s of the reduction" % name):
+                kernel(*bad)
+        for few in ((x,), (x, 1.0), (x, 1.0, 1, 1)):
+            with self.assertRaisesRegex(TypeError, "expected 3 arguments"):
+                kernel(*few)
+
+    def test_results(self):
+        h = np.arange(600, dtype="float32").reshape(2, 300)
+        kernel = pygpu.reduction.ReductionKernel(ctx, "float32", "0", "a + b", [True, False], None, "float *x")
+        for row in (0, 1):
+            a = pygpu.array(h, context=ctx)
+            kernel(a[:, ::-1], out=a[row])  # the result overlaps the argument
+            np.testing.assert_array_equal(a[row], h[:, ::-1].sum(0))
+        read_only = pygpu.empty((300,), "float32", context=ctx)
+        read_only = pygpu.from_gpudata(read_only.gpudata, 0, "float32", (300,), ctx, None, False, read_only)
+        for bad in (
+            pygpu.empty((300,), context=ctx),
+            pygpu.empty((299,), "float32", context=ctx),
+            a[0, ::-1],
+            read_only,
+        ):
+            with self.assertRaisesRegex(ValueError, "the result must be a writeable array of shape"):
+                kernel(a, out=bad)
 
     def test_of_an_expression(self):
         h = np.arange(6.0, dtype="float32").reshape(2, 3)
@@ -363,6 +533,29 @@ class TestProducts(unittest.TestCase):
         with self.assertRaises(TypeError):
             pygpu.blas.gemm(1, a, b.astype("float32"))
 
+    def test_results_that_overlap_factors(self):
+        blas, h = pygpu.blas, np.random.RandomState(2).randint(-4, 5, (3, 40, 40)).astype("float64")
+        m = h[0]
+        for case, compute, wanted in (
+            ("gemm", lambda a: blas.gemm(1, a[0], a[0], 0, a[0], overwrite_c=True), m @ m),
+            (
+                "gemm, transposed",
+                lambda a: blas.gemm(2, a[1], a[0].T, 3, a[0], overwrite_c=True),
+                2 * h[1] @ m.T + 3 * m,
+            ),
+            ("gemv", lambda a: blas.gemv(1, a[0], a[0, 0], 2, a[0, 0], overwrite_y=True), m @ m[0] + 2 * m[0]),
+            ("gemv, column", lambda a: blas.gemv(1, a[0], a[1, 0], 0, a[0, :, 1], overwrite_y=True), m @ h[1, 0]),
+            (
+                "ger",
+                lambda a: blas.ger(2, a[0, 1], a[0, :, 3], a[0], overwrite_a=True),
+                m + 2 * np.outer(m[1], m[:, 3]),
+            ),
+            ("dot", lambda a: blas.dot(a[0], a[0, ::-1], a[0, ::-1].T, overwrite_z=True), m @ m[::-1]),
+            ("stacks", lambda a: blas.gemmBatch_3d(1, a[:2], a[1:], 0, a[1:], overwrite_c=True), h[:2] @ h[1:]),
+        ):
+            with self.subTest(case):
+                np.testing.assert_array_equal(compute(pygpu.array(h, context=ctx)), wanted)
+
 
 class TestKernels(unittest.TestCase):
     TEXT = """#include "cluda.h"
@@ -380,6 +573,9 @@ KERNEL void scale(GLOBAL_MEM ga_float *x, ga_size x_offset, ga_float f, ga_size 
         np.testing.assert_array_equal(a, [0, 1, *range(6, 30, 3)])
         k(a, 0, 2.0, 10, gs=2, ls=1)
         self.assertEqual(k.numargs, 4)
+        for bad in ((a, 0, 1j, 10), (a, 0, 1.0, 9.5), (a, np.float32(0), 1.0, 10)):
+            with self.assertRaisesRegex(TypeError, "argument . of kernel scale is a number of"):
+                k(*bad, n=10)
         with self.assertRaises(TypeError):
             k(a, 0, 1.0, n=1)
         with self.assertRaises(TypeError):
