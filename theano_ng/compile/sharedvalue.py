@@ -20,6 +20,25 @@ if TYPE_CHECKING:
     C = TypeVar("C", bound=Callable[..., Any])
 
 
+def without_inner_overlap(array: Any) -> Any:
+    """Return the array, or a copy of it if several of its elements may share memory.
+
+    An operation in place would write all elements that share memory to one place.
+
+    Parameters
+    ----------
+    array : numpy.ndarray or GpuArray
+        An array with a stride of 0, or windows made by `as_strided`, have elements that share memory.
+    """
+    steps = sorted([(abs(step), length) for step, length in zip(array.strides, array.shape) if length != 1])
+    reach = array.itemsize  # the bytes from the first to the last element along the axes with smaller strides
+    for step, length in steps:
+        if step < reach and array.size > 0:
+            return array.copy()
+        reach += (length - 1) * step
+    return array
+
+
 class SharedVariable(Variable):
     """A variable with a value that functions read and update.
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from theano_ng.compile._backups import set_device_array
 from theano_ng.compile.ops import rebroadcast
-from theano_ng.compile.sharedvalue import SharedVariable
+from theano_ng.compile.sharedvalue import SharedVariable, without_inner_overlap
 from theano_ng.configdefaults import config
 from theano_ng.gof.graph import Constant, Variable
 from theano_ng.gof.link import Container
@@ -283,7 +283,8 @@ class GpuArrayType(Type):
         """Return `data` as an array of this type, or raise an exception.
 
         For parameters and errors, see `TensorType.filter`. Arrays on the host, and in other contexts, are copied to the
-        device unless `strict` is true.
+        device unless `strict` is true. An array whose elements share memory is copied, so that operations in place do
+        not write several elements to one place.
         """
         if not isinstance(data, pygpu.GpuArray):
             if strict:
@@ -317,7 +318,7 @@ class GpuArrayType(Type):
         for length, broadcastable in zip(data.shape, self.broadcastable):
             if broadcastable and length != 1:
                 raise TypeError("Non-unit value on shape on a broadcastable dimension.", data.shape, self.broadcastable)
-        return data if data.typecode == self.typecode else data.astype(self.dtype)
+        return without_inner_overlap(data) if data.typecode == self.typecode else data.astype(self.dtype)
 
     def filter_inplace(self, data, old_data, strict=False, allow_downcast=None):
         """Return `data` as an array of this type, as `filter` does. If possible, copy a host array into the memory of

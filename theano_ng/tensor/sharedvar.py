@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from theano_ng.compile.sharedvalue import SharedVariable, shared_constructor
+from theano_ng.compile.sharedvalue import SharedVariable, shared_constructor, without_inner_overlap
 from theano_ng.gof import ports
 from theano_ng.tensor.type import TensorType
 from theano_ng.tensor.var import _tensor_py_operators
@@ -32,6 +32,20 @@ class TensorSharedVariable(_tensor_py_operators, SharedVariable):
 
     type: TensorType
 
+    def set_value(self, new_value: Any, borrow: bool = False) -> None:
+        """Replace the value, for all functions that use the variable.
+
+        Parameters
+        ----------
+        new_value : array_like
+        borrow : bool
+            If True, the variable may keep `new_value` itself instead of a copy. An array whose elements share memory
+            (`numpy.broadcast_to`) is always copied.
+        """
+        if borrow and isinstance(new_value, np.ndarray):
+            new_value = without_inner_overlap(new_value)
+        super().set_value(new_value, borrow)
+
 
 @shared_constructor
 def tensor_constructor(
@@ -53,7 +67,7 @@ def tensor_constructor(
         The rules for the conversion of later values. See :meth:`TensorType.filter`.
     borrow : bool
         If True, the shared variable contains `value` itself instead of a copy. Later changes of the array then change
-        the shared variable.
+        the shared variable. An array whose elements share memory (`numpy.broadcast_to`) is always copied.
     broadcastable : sequence of bool, optional
         The default is False for each dimension, whatever the shape of `value` is, because later values may have another
         shape.
@@ -72,9 +86,8 @@ def tensor_constructor(
     if broadcastable is None:
         broadcastable = (False,) * value.ndim
     type_ = TensorType(value.dtype, broadcastable=broadcastable)
-    return TensorSharedVariable(
-        type=type_, value=value if borrow else np.array(value), name=name, strict=strict, allow_downcast=allow_downcast
-    )
+    value = without_inner_overlap(value) if borrow else np.array(value)
+    return TensorSharedVariable(type=type_, value=value, name=name, strict=strict, allow_downcast=allow_downcast)
 
 
 class ScalarSharedVariable(_tensor_py_operators, SharedVariable):

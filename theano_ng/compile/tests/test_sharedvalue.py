@@ -95,6 +95,46 @@ class TestValues(unittest.TestCase):
         new += 1
         np.testing.assert_array_equal(plain.get_value(), [8, 8, 8])
 
+    def test_borrowed_arrays_whose_elements_share_memory(self):
+        base = np.arange(12.0)
+        windows = np.lib.stride_tricks.as_strided
+        for shape, strides in (
+            ((5,), (0,)),
+            ((3, 4), (8, 8)),
+            ((3, 2), (0, 8)),
+            ((2, 3), (16, 8)),
+            ((2, 1, 2), (0, 0, -0)),
+        ):
+            for start in ("shared", "set_value"):
+                with self.subTest(shape=shape, strides=strides, start=start):
+                    value = windows(base, shape, strides)
+                    s = shared(value if start == "shared" else np.zeros(shape), borrow=True)
+                    if start == "set_value":
+                        s.set_value(value, borrow=True)
+                    added = np.arange(value.size, dtype="float64").reshape(shape)
+                    wanted = value + added
+                    function([], [], updates=[(s, s + added)])()
+                    np.testing.assert_array_equal(s.get_value(), wanted)
+                    np.testing.assert_array_equal(base, np.arange(12.0))
+
+    def test_borrowed_arrays_with_gaps(self):
+        base = np.zeros((4, 6, 5))
+        arrays = (
+            base,
+            base.T,
+            base[::2, ::-3],
+            base[1, :, 2],
+            base[:0],
+            base[:, :1, ::-2],
+            base.transpose(1, 0, 2)[::-1],
+        )
+        for value in (*arrays, base[0].diagonal(), np.zeros(()), np.broadcast_to(base[:1, :1, :1], (1, 1, 1))):
+            with self.subTest(shape=value.shape, strides=value.strides):
+                s = shared(value, borrow=True)
+                self.assertIs(s.get_value(borrow=True), value)
+                s.set_value(value, borrow=True)
+                self.assertIs(s.get_value(borrow=True), value)
+
     def test_common_to_functions(self):
         s = shared(np.arange(3.0), "s")
         f, g = function([], s * 2), function([], s.sum())

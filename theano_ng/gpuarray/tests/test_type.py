@@ -188,6 +188,29 @@ class TestValues(OnDevice):
         with self.assertRaisesRegex(TypeError, "Non-unit value"):
             GpuArrayType("float32", (True, False), self.name).filter(a)
 
+    def test_arrays_whose_elements_share_memory(self):
+        ctx = get_context(context())
+        memory = pygpu.array(np.arange(12, dtype="float32"), context=ctx)
+        mode = theano.compile.mode.get_mode("FAST_RUN").including("gpuarray")
+        for shape, strides in (((5,), (0,)), ((3, 4), (4, 4)), ((3, 2), (0, 4)), ((2, 3), (8, 4))):
+            value = pygpu.from_gpudata(memory.gpudata, 0, "float32", shape, ctx, strides, True, memory)
+            host = np.asarray(value)
+            added = np.arange(host.size, dtype="float32").reshape(shape)
+            s = gpuarray_shared_constructor(value, target=context(), borrow=True)
+            x = s.type()
+            change = theano.function([theano.In(x, mutable=True, borrow=True)], x + added, mode=mode)
+            update = theano.function([], [], updates=[(s, s + added)], mode=mode)
+            with self.subTest(shape=shape, strides=strides):
+                update()
+                np.testing.assert_array_equal(np.asarray(s.get_value()), host + added)
+                s.set_value(value, borrow=True)
+                update()
+                np.testing.assert_array_equal(np.asarray(s.get_value()), host + added)
+                np.testing.assert_array_equal(np.asarray(change(value)), host + added)
+                np.testing.assert_array_equal(memory, np.arange(12))
+        for view in (memory, memory[::-2], memory.reshape(3, 4).T, memory.reshape(2, 3, 2)[:, 1:, ::-1], memory[:0]):
+            self.assertIs(gpuarray_shared_constructor(view, borrow=True).get_value(borrow=True), view)
+
     def test_equality(self):
         a, b = [0.0, np.nan, 1.0], [0.0, np.nan, 1.0 + 1e-7]
         self.assertTrue(self.type.values_eq(self.array(a), self.array(a)))
