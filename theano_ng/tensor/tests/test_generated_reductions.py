@@ -64,13 +64,15 @@ for a, b, v in zip(one, two, values):
     k = 0
     for build in builds:
         for axis in axes[v.ndim]:
-            # What is reduced into few accumulators is cut in two parts; groups of one thread are what they were.
+            # Reductions to few accumulators are divided into shares, whose sums are added in order.
             exact = v.dtype.kind == "i" or a[k].dtype.kind in "bi" or build in (tensor.max, tensor.min) or axis == (1 if v.flags.c_contiguous else 0)
             np.testing.assert_array_equal(a[k], b[k]) if exact else np.testing.assert_allclose(a[k], b[k], rtol=1e-6, atol=1e-9)
             k += 1
 f, = [f for f in compiled(False)[:1]]
-half = len(values[0]) // 2
-assert two[0][0] == f(values[0][:half])[0] + f(values[0][half:])[0] != one[0][0], "the halves are not summed apart"
+n, total = len(values[0]), 0.0
+for share in range(64):
+    total += f(values[0][n * share // 64 : n * (share + 1) // 64])[0]
+assert two[0][0] == total != one[0][0], "the shares are not summed apart"
 for _ in range(20):
     for f, b, v in zip(functions, two, values):
         for first, again in zip(b, f(v)):
@@ -79,7 +81,7 @@ child = os.fork()
 if child == 0:
     status = 1
     try:
-        for f, a, v in zip(functions, one, values):
+        for f, a, v in zip(functions, two, values):
             for first, again in zip(a, f(v)):
                 np.testing.assert_array_equal(first, again)
         status = int(threads() != 1)
