@@ -502,8 +502,8 @@ class _TimeIsUp(BaseException):
     """
 
 
-#: If the time of a search is over before an example was accepted, the search goes on until one is accepted, or until it
-#: has tried this number of examples. For example, compiling with sanitizers may take longer than the whole time limit.
+#: If the time of a search is over before an example was accepted, the search continues until it accepts an example or has
+#: tried this number of examples. For example, compiling with sanitizers may take longer than the whole time limit.
 _LEAST_TRIES = 20
 
 

@@ -344,7 +344,7 @@ class InnerGraph:
 def _leaves(inputs, outputs):
     """Return the inputs and the variables without an owner on which the outputs depend.
 
-    The search does not go on from an input to the variables from which it is computed.
+    The search does not continue from an input to the variables from which it is computed.
     """
     blocked = set(inputs)
     reached, todo, leaves = set(), list(reversed(outputs)), []

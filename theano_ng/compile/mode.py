@@ -422,7 +422,7 @@ _lazy_modes = {"Mode": lambda: Mode(linker=config.linker, optimizer=config.optim
 
 
 def register_mode_class(name, module):
-    """Register a class of modes. Its name then stands for an instance with the optimizer of `config.optimizer`.
+    """Register a class of modes. Its name then selects an instance with the optimizer of `config.optimizer`.
 
     Parameters
     ----------

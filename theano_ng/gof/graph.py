@@ -28,7 +28,7 @@ _ANNOTATIONS = ("clients", "fgraph", "deps")
 
 
 class _NoParams:
-    """The class of `NoParams`, which stands for the params of a node whose Op has none. A process has one instance."""
+    """The class of `NoParams`, the params of a node whose Op has none. A process has one instance."""
 
     def __repr__(self) -> str:
         return "NoParams"

@@ -32,7 +32,7 @@ class Task:
 
     name = None
     _node = None  # (number, order): the node whose thunk is being made
-    _doing = None  # (phase, *arguments): what is done now, and the arguments from which `text` describes it
+    _doing = None  # (current phase, *arguments of `text`, which describes the phase)
     _ended = None  # None: no report yet. False: no line is drawn. Otherwise a lock that is held until `end`
     _line = None
 

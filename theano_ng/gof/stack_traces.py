@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     V = TypeVar("V", bound=Variable | Sequence[Variable])
 
-#: The maximum number of traces of a variable. Without this limit, a merge of many equal nodes would collect so many
-#: traces that nobody could read them.
+#: The maximum number of traces of a variable. Without this limit, a merge of many equal nodes would collect
+#: more traces than a user can read.
 MAX_TRACES = 16
 
 

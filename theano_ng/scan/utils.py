@@ -158,7 +158,7 @@ def get_updates_and_outputs(ls):
         return condition, [], _updates(items[0])
     if len(items) == 2:
         first, second = items
-        # If the first item holds outputs and the second item is an empty list, the empty list stands for updates.
+        # If the first item holds outputs and the second item is an empty list, the list contains no updates.
         if _are_outputs(first) and (_is_updates(second) or not isinstance(second, Variable) and len(second) == 0):
             return condition, _in_list(first), _updates(second)
         if _is_updates(first) and _are_outputs(second):

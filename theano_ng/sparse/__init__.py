@@ -5,7 +5,7 @@ A few operations also support the format bsr.
 
 A gradient is either regular or structured. A regular gradient is the gradient of the dense operation. A structured
 gradient is computed for stored entries only, as if the matrix had no other elements. The description of each function
-says which kind of gradient it has.
+names the kind of its gradient.
 """
 
 from numpy.lib.stride_tricks import as_strided

@@ -221,7 +221,7 @@ class COp(Op):
     c_init_code_apply = apply_meth("init_code_apply")
 
     def format_c_function_args(self, inp: list[str], out: list[str]) -> str:
-        """Return the arguments of the call of `func_name`. NULL stands for missing arguments.
+        """Return the arguments of the call of `func_name`. A missing argument is NULL.
 
         Parameters
         ----------

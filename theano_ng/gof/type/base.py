@@ -261,7 +261,7 @@ class Generic(SingletonType):
         return "Py_XDECREF(%s);" % name
 
     def c_extract(self, name: str, sub: dict[str, str], check_input: bool = True) -> str:
-        # The C variable needs a reference of its own, because ``py_<name>`` is borrowed.
+        # The C variable needs a separate reference, because ``py_<name>`` is borrowed.
         return """
         %(c)s = py_%(c)s;
         Py_INCREF(%(c)s);

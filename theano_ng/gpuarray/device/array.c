@@ -406,7 +406,7 @@ static void write_element(char *text, size_t size, int to, int from)
         else
             snprintf(text, size, "((GLOBAL_MEM %s *)t)[0] = %s; ((GLOBAL_MEM %s *)t)[1] = 0;", real, value, real);
     }
-    else if (to == GA_HALF && from == GA_DOUBLE) /* by way of a float, the value would be rounded twice */
+    else if (to == GA_HALF && from == GA_DOUBLE) /* as a float, the value would be rounded twice */
         snprintf(text, size, "*(GLOBAL_MEM ga_half *)t = ga_double2half(%s);", value);
     else if (to == GA_HALF)
         snprintf(text, size, "store_half((GLOBAL_MEM ga_half *)t, (ga_float)%s);", value);

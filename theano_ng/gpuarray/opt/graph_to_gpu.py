@@ -13,7 +13,7 @@ from theano_ng.tensor.shaping.allocation import Alloc, AllocEmpty
 from theano_ng.tensor.shaping.creation import Eye, Tri
 from theano_ng.tensor.type import TensorType
 
-# Ops that make large arrays from small inputs. They are moved to a device even if no input is there.
+# Ops that make large arrays from small inputs. Rules move them to a device even if no input is on the device.
 CREATION = (Alloc, AllocEmpty, Eye, Tri)
 
 

@@ -5,7 +5,7 @@ import numpy as np
 from theano_ng.gpuarray.kernels.samples import KernelSample
 from theano_ng.gpuarray.pygpu import gpuarray
 from theano_ng.gpuarray.pygpu.dtypes import dtype_to_ctype
-from theano_ng.gpuarray.pygpu.gpuarray import SIZE, SSIZE, GpuArray
+from theano_ng.gpuarray.pygpu.gpuarray import SIZE, SSIZE, GpuArray, number_fits
 from theano_ng.gpuarray.pygpu.tools import check_args, copy_overlapping, per_context
 
 __all__ = ["GpuElemwise", "arg", "flags_of", "work_type"]
@@ -137,14 +137,15 @@ class GpuElemwise:
 
 
 def _scalar(argument, value):
-    """Convert a number to the dtype of an argument. Raise TypeError if it has a fraction that would be lost."""
-    number = np.asarray(value)
-    kinds = "biufc"
-    if number.dtype.kind not in kinds or kinds.index(number.dtype.kind) > max(2, kinds.index(argument.dtype.kind)):
+    """Convert a number to the dtype of an argument.
+
+    Raise TypeError if the number would lose its fraction or its imaginary part.
+    """
+    if not number_fits(value, argument.dtype):
         raise TypeError(
             "argument %s is a number of dtype %s, which cannot represent %r" % (argument.name, argument.dtype, value)
         )
-    return np.asarray(number.item(), dtype=argument.dtype)
+    return np.asarray(np.asarray(value).item(), dtype=argument.dtype)
 
 
 @per_context

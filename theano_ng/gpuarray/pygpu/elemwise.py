@@ -108,7 +108,7 @@ def elemwise2(
 def ielemwise2(a, op, b, oper=None, op_tmpl="a = a %(op)s b", broadcast=True, convert_f16=True):
     """Apply an operation in place: the result overwrites the first array.
 
-    For the parameters, see `elemwise2`. If `b` is not `a` itself but shares memory with `a`, `b` is copied first.
+    For the parameters, see `elemwise2`. If the elements of `b` overlap other elements of `a`, `b` is copied first.
     """
     b = _operand(b, a)
     if oper is None:
@@ -162,8 +162,6 @@ def _new_result(expr, a, b, dtype, like, broadcast=True, preamble=""):
 
 def _overwrite(a, expr, b, broadcast=True, preamble=""):
     """Compute an expression that assigns to ``a``, the first array. Return this array."""
-    if isinstance(b, GpuArray) and gpuarray.may_share_memory(a, b) and b is not a:
-        b = b.copy()
     arguments = (arg("a", a.dtype, read=True, write=True), as_argument(b, "b", read=True))
     GpuElemwise(a.context, expr, arguments, preamble)(a, b, broadcast=broadcast)
     return a

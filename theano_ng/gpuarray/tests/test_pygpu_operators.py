@@ -8,21 +8,8 @@ import numpy as np
 
 from theano_ng.gpuarray.contexts import get_context
 from theano_ng.gpuarray.tests.device import context
+from theano_ng.gpuarray.tests.test_pygpu import DTYPES
 
-DTYPES = (
-    "bool",
-    "int8",
-    "uint8",
-    "int16",
-    "uint16",
-    "int32",
-    "uint32",
-    "int64",
-    "uint64",
-    "float16",
-    "float32",
-    "float64",
-)
 # Kernels take long to build. Values are therefore tested for these dtypes only, and result dtypes for all dtypes.
 COMPUTED = ("bool", "int8", "uint8", "int32", "uint64", "float16", "float32")
 COMPLEX = ("complex64", "complex128")

@@ -195,7 +195,7 @@ def is_symmetric(v):
 def is_positive(v):
     """Return True if it is known that no element of `v` is negative.
 
-    A hint may say so, or `v` is an exponential, a square or an even power of real numbers.
+    It is known from a hint, or if `v` is an exponential, a square or an even power of real numbers.
     """
     if hints(v).get("positive", False):
         return True
