@@ -270,8 +270,8 @@ static int64_t start_of_share(const Loops *l, const Shares *s, int64_t share)
  * The longest loop that has separate accumulators for each step is divided into shares of at least 8 steps, so that two
  * shares never write to one cache line. If it is the innermost loop, the shares have at least 128 steps, because a
  * traversal of a few columns of many rows is slow. If this gives fewer than 16 shares, the longest reduced loop is
- * divided: its shares have private accumulators, which are then combined in order. */
-static int choose_shares(const FoldPlan *plan, const Loops *l, int64_t acc_count, Shares *s)
+ * divided: its shares have private accumulators, which are then combined in order. There are at most `most` shares. */
+static int choose_shares(const FoldPlan *plan, const Loops *l, int64_t acc_count, int64_t most, Shares *s)
 {
     int kept = -1, reduced = -1, combines = plan->combine != NULL && plan->has_identity && acc_count <= TILE;
     for (int k = 0; k < l->count; ++k) {
@@ -287,7 +287,7 @@ static int choose_shares(const FoldPlan *plan, const Loops *l, int64_t acc_count
     s->loop = divides_reduced ? reduced : kept;
     s->grain = divides_reduced ? 1 : 8;
     s->count = divides_reduced ? of_reduced : of_kept;
-    s->count = s->count < MAX_SHARES ? s->count : MAX_SHARES;
+    s->count = s->count < most ? s->count : most;
     s->own = NULL;
     s->room = (acc_count * plan->acc_item + 63) / 64 * 64;
     if (s->count > 1 && divides_reduced) {
@@ -311,11 +311,12 @@ static void fold_share(const FoldPlan *plan, const Loops *l, const Shares *s, in
 }
 
 /* Share the work among threads. Return 1 after the reduction, or 0 if the caller must reduce. */
-static int fold_in_threads(const FoldPlan *plan, const Loops *l, char *acc, int64_t acc_count, const char *x)
+static int fold_in_threads(const FoldPlan *plan, const Loops *l, char *acc, int64_t acc_count, int64_t most,
+                           const char *x)
 {
     Shares s;
     int threads = native_threads();
-    if (!choose_shares(plan, l, acc_count, &s))
+    if (!choose_shares(plan, l, acc_count, most, &s))
         return 0;
     if (threads < 2)
         for (int64_t share = 0; share < s.count; ++share)
@@ -576,8 +577,12 @@ static void accumulate(const Reduction *r, const int64_t *dims, char *acc, const
     }
     if (!make_loops(&l, nd, lens, &acc, as, &x, xs))
         return;
-    if (openmp > 0 && size >= openmp && fold_in_threads(&plan, &l, acc, plan.pairs ? 2 * r->count : r->count, x))
-        return;
+    if (openmp > 0 && size >= openmp) {
+        /* Small shares cost more than large ones, so a share has at least a quarter of `openmp` elements. */
+        int64_t most = size / openmp < MAX_SHARES / 4 ? size * 4 / openmp : MAX_SHARES;
+        if (fold_in_threads(&plan, &l, acc, plan.pairs ? 2 * r->count : r->count, most, x))
+            return;
+    }
     fold_loops(&plan, &l, acc, x);
 }
 
