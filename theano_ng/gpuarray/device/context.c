@@ -69,28 +69,44 @@ int device_set_dialect(const char *table, const char *text)
 
 /* ---- errors ---- */
 
-int device_failed(device *d, int code, const char *format, ...)
+/* The last failure in this thread. */
+static __thread struct {
+    const gpucontext *context; /* NULL if only the device is known */
+    int code;
+    char message[4200];
+} failure;
+
+int device_failed(int code, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(d->error, sizeof d->error, format, arguments);
+    vsnprintf(failure.message, sizeof failure.message, format, arguments);
     va_end(arguments);
+    failure.context = NULL;
     return code;
+}
+
+const char *device_message(void)
+{
+    return failure.message;
 }
 
 int context_failed(gpucontext *ctx, int code, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(ctx->error, sizeof ctx->error, format, arguments);
+    vsnprintf(failure.message, sizeof failure.message, format, arguments);
     va_end(arguments);
-    ctx->code = code;
-    return code;
+    return context_checked(ctx, code);
 }
 
 int context_checked(gpucontext *ctx, int code)
 {
-    return code == GA_NO_ERROR ? code : context_failed(ctx, code, "%s", ctx->device->error);
+    if (code != GA_NO_ERROR) {
+        failure.context = ctx;
+        failure.code = code;
+    }
+    return code;
 }
 
 /* The number of forks that led to this process. Drivers do not work after a fork, so a child process treats
@@ -153,8 +169,8 @@ static const char *sentence(int code)
 
 const char *gpucontext_error(gpucontext *ctx, int code)
 {
-    return ctx != NULL && code != GA_NO_ERROR && ctx->code == code && ctx->error[0] != '\0' ? ctx->error
-                                                                                            : sentence(code);
+    return ctx != NULL && code != GA_NO_ERROR && failure.context == ctx && failure.code == code ? failure.message
+                                                                                                : sentence(code);
 }
 
 /* ---- contexts ---- */
@@ -204,7 +220,7 @@ gpucontext *gpucontext_open(const char *name, int flags, double preallocate, int
     if (*code == GA_NO_ERROR)
         *code = table->info(ctx->device, &ctx->info);
     if (*code != GA_NO_ERROR)
-        snprintf(text, size, "%s", ctx->device == NULL ? sentence(*code) : ctx->device->error);
+        snprintf(text, size, "%s", ctx->device == NULL ? sentence(*code) : device_message());
     else if ((*code = pool_open(ctx, preallocate)) != GA_NO_ERROR)
         snprintf(text, size, "%s", gpucontext_error(ctx, *code));
     if (*code == GA_NO_ERROR)
@@ -413,9 +429,7 @@ static int transfer_directly(gpudata *to, size_t to_offset, gpudata *from, size_
     if (code == GA_NO_ERROR)
         code =
             context_checked(ctx, ctx->table->copy(ctx->device, to->memory, to_offset, from->memory, from_offset, size));
-    if (code == GA_NO_ERROR && (code = fence(ctx, other)) != GA_NO_ERROR)
-        context_failed(ctx, code, "%s", other->error);
-    return code;
+    return context_checked(ctx, code == GA_NO_ERROR ? fence(ctx, other) : code);
 }
 
 /* Copy between contexts: directly if their devices share addresses, else through the host. */
@@ -427,7 +441,7 @@ int gpudata_transfer(gpudata *to, size_t to_offset, gpudata *from, size_t from_o
         code = inside(to, to_offset, size);
     if (code == GA_NO_ERROR
         && ((code = context_usable(other)) != GA_NO_ERROR || (code = inside(from, from_offset, size)) != GA_NO_ERROR))
-        context_failed(ctx, code, "%s", other->error);
+        context_checked(ctx, code);
     if (code != GA_NO_ERROR || size == 0)
         return code;
     if (ctx->table == other->table && ctx->info.shares_addresses)
@@ -440,10 +454,9 @@ int gpudata_transfer(gpudata *to, size_t to_offset, gpudata *from, size_t from_o
     for (size_t done = 0; done < size && code == GA_NO_ERROR; done += chunk) {
         size_t n = size - done < chunk ? size - done : chunk;
         code = gpudata_read(host, from, from_offset + done, n);
-        if (code != GA_NO_ERROR)
-            context_failed(ctx, code, "%s", other->error);
-        else
+        if (code == GA_NO_ERROR)
             code = gpudata_write(to, to_offset + done, host, n);
+        context_checked(ctx, code);
     }
     free(host);
     return code;

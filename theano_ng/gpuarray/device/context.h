@@ -16,9 +16,7 @@ struct _gpucontext {
     struct pool *pool;
     int64_t references;
     int flags;
-    int forks; /* number of forks before the context was opened */
-    int code;  /* the code of the last failure */
-    char error[4200];
+    int forks;              /* number of forks before the context was opened */
     char name[64];          /* the string with which the context was opened */
     struct copier *copiers; /* list of the copy kernels that array.c has built */
 };
@@ -41,9 +39,9 @@ struct _gpukernel {
     int types[];
 };
 
-/* Store a message in the context; return the code. */
+/* Store a message that gpucontext_error() returns in this thread for this context and code; return the code. */
 int context_failed(gpucontext *, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* Copy the device's message into the context if the code is an error; return the code. */
+/* If the code is an error, let gpucontext_error() return the device's message for this context; return the code. */
 int context_checked(gpucontext *, int code);
 /* Check that the context can be used: return GA_INVALID_ERROR in a forked child, and after the context is closed. */
 int context_usable(gpucontext *);

@@ -7,8 +7,9 @@
  * arrays can be exchanged with them without further synchronization. Unlike the legacy stream, a blocking stream can
  * record graphs.
  *
- * Host memory is copied through a staging buffer of pinned memory. `write` returns when the source has been copied into
- * the buffer; the device reads the buffer later, in stream order. */
+ * Host memory is copied through two staging buffers of pinned memory, one for each direction. `write` returns when the
+ * source has been copied into the buffer; the device reads the buffer later, in stream order. Several threads can call
+ * `write`, `read` and `sync` at the same time. */
 #define _GNU_SOURCE
 #include "cuda.h"
 
@@ -17,10 +18,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Size of each half of the staging buffer, in bytes. It is so large that the transfer of a half (about 0.2 ms) takes
+/* Size of each half of a staging buffer, in bytes. It is so large that the transfer of a half (about 0.2 ms) takes
  * much longer than the calls to the driver. */
 #define HALF ((size_t)4 << 20)
-#define STEP ((size_t)64) /* sizes of pieces in the staging buffer are multiples of this */
+#define STEP ((size_t)64) /* pieces in the upload buffer begin at multiples of this number of bytes */
 
 struct cuda_functions cuda;
 
@@ -32,6 +33,8 @@ static int is_lasting(CUresult status)
     return status == CUDA_ERROR_ECC_UNCORRECTABLE || status == CUDA_ERROR_NVLINK_UNCORRECTABLE
            || status == CUDA_ERROR_ILLEGAL_ADDRESS || status == CUDA_ERROR_LAUNCH_TIMEOUT
            || status == CUDA_ERROR_CONTEXT_IS_DESTROYED || status == CUDA_ERROR_ASSERT
+           || status == CUDA_ERROR_INVALID_CONTEXT || status == CUDA_ERROR_EXTERNAL_DEVICE
+           || status == CUDA_ERROR_UNKNOWN
            || (status >= CUDA_ERROR_HARDWARE_STACK_ERROR && status <= CUDA_ERROR_LAUNCH_FAILED);
 }
 
@@ -45,22 +48,22 @@ int cuda_failed(cuda_device *d, CUresult status, const char *what)
     if (!text)
         text = "the driver does not describe the error";
     if (status == CUDA_ERROR_OUT_OF_MEMORY)
-        return device_failed(&d->base, GA_MEMORY_ERROR, "%s: %s (%s)", what, name, text);
+        return device_failed(GA_MEMORY_ERROR, "%s: %s (%s)", what, name, text);
     if (is_lasting(status)) {
         d->lost = 1;
-        return device_failed(&d->base, GA_RUN_ERROR,
+        return device_failed(GA_RUN_ERROR,
                              "%s: %s (%s). This call, or a kernel that was launched earlier, caused the error. The "
                              "device cannot be used any longer in this "
                              "process",
                              what, name, text);
     }
     if (status == CUDA_ERROR_DEVICE_UNAVAILABLE)
-        return device_failed(&d->base, GA_NODEV_ERROR,
+        return device_failed(GA_NODEV_ERROR,
                              "%s: %s (%s): another process uses the device exclusively (compute mode "
                              "EXCLUSIVE_PROCESS), or its use is prohibited "
                              "(PROHIBITED); nvidia-smi -q -d COMPUTE shows the mode",
                              what, name, text);
-    return device_failed(&d->base, GA_IMPL_ERROR, "%s: %s (%s)", what, name, text);
+    return device_failed(GA_IMPL_ERROR, "%s: %s (%s)", what, name, text);
 }
 
 /* ---- the driver ---- */
@@ -75,7 +78,7 @@ static int load_driver(device *d)
         path = "libcuda.so.1";
     void *loaded = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!loaded)
-        return device_failed(d, GA_LOAD_ERROR,
+        return device_failed(GA_LOAD_ERROR,
                              "NVIDIA's driver cannot be loaded (%s); it is part of the system, not of a Python package",
                              dlerror());
     struct cuda_functions found;
@@ -83,7 +86,7 @@ static int load_driver(device *d)
     *(void **)&found.cuDriverGetVersion = dlsym(loaded, "cuDriverGetVersion");
     if (!found.cuDriverGetVersion || found.cuDriverGetVersion(&version) != CUDA_SUCCESS) {
         dlclose(loaded);
-        return device_failed(d, GA_LOAD_ERROR, "%s is not NVIDIA's driver", path);
+        return device_failed(GA_LOAD_ERROR, "%s is not NVIDIA's driver", path);
     }
     const char *missing = NULL;
 #define X(name, arguments)                               \
@@ -94,7 +97,7 @@ static int load_driver(device *d)
     if (missing || version < CUDA_OLDEST_DRIVER) {
         dlclose(loaded);
         return device_failed(
-            d, GA_LOAD_ERROR,
+            GA_LOAD_ERROR,
             "NVIDIA's driver is too old: it is of CUDA %d.%d%s%s, and 11.4 is the oldest that can be used",
             version / 1000, version % 1000 / 10, missing ? " without " : "", missing ? missing : "");
     }
@@ -112,15 +115,20 @@ static int start_driver(cuda_device *d, int *count)
     if (status == CUDA_SUCCESS)
         status = cuda.cuDeviceGetCount(count);
     if (status == CUDA_ERROR_NO_DEVICE || (status == CUDA_SUCCESS && *count == 0))
-        return device_failed(&d->base, GA_NODEV_ERROR,
+        return device_failed(GA_NODEV_ERROR,
                              "NVIDIA's driver is installed, but finds no device (the environment variable "
                              "CUDA_VISIBLE_DEVICES may hide it)");
+    if (status == CUDA_ERROR_NOT_INITIALIZED)
+        return device_failed(
+            GA_NODEV_ERROR,
+            "the driver cannot be used in this process, because it was forked after its parent had used "
+            "CUDA; start worker processes by 'spawn' or 'forkserver'");
     if (status == CUDA_ERROR_SYSTEM_DRIVER_MISMATCH)
         return device_failed(
-            &d->base, GA_NODEV_ERROR,
+            GA_NODEV_ERROR,
             "libcuda and the driver in the kernel are of different versions, as after an update: restart the machine");
     if (status == CUDA_ERROR_STUB_LIBRARY)
-        return device_failed(&d->base, GA_LOAD_ERROR,
+        return device_failed(GA_LOAD_ERROR,
                              "the libcuda that is found first is the stub of CUDA's toolkit, which programs are linked "
                              "with, not the driver's");
     CUDA_CHECK(d, status, "cuInit");
@@ -160,15 +168,14 @@ static int open_named(cuda_device *d, const char *name, int flags)
     long number = strncmp(name, "cuda", 4) == 0 ? strtol(digits, &end, 10) : -1;
     int count = 0;
     if (!end || *end || number < 0 || (*digits && (*digits < '0' || *digits > '9')))
-        return device_failed(&d->base, GA_VALUE_ERROR,
+        return device_failed(GA_VALUE_ERROR,
                              "'%s' is not the name of a CUDA device; expected cuda, or cuda and its number", name);
     int code = start_driver(d, &count);
     if (code != GA_NO_ERROR)
         return code;
     if (*digits && number >= count)
-        return device_failed(&d->base, GA_NODEV_ERROR,
-                             "%s does not exist: the driver has %d device%s, the last is cuda%d", name, count,
-                             count == 1 ? "" : "s", count - 1);
+        return device_failed(GA_NODEV_ERROR, "%s does not exist: the driver has %d device%s, the last is cuda%d", name,
+                             count, count == 1 ? "" : "s", count - 1);
     if (*digits)
         return open_number(d, (int)number, flags);
     for (int i = 0; i < count; ++i)
@@ -177,13 +184,29 @@ static int open_named(cuda_device *d, const char *name, int flags)
     return code;
 }
 
+/* Create the events of a staging buffer. The memory is allocated for the first copy. */
+static int open_staging(cuda_device *d, struct cuda_staging *staging)
+{
+    for (int i = 0; i < 2; ++i)
+        CUDA_CHECK(d, cuda.cuEventCreate(&staging->copied[i], CU_EVENT_DISABLE_TIMING), "cuEventCreate");
+    return GA_NO_ERROR;
+}
+
+static void close_staging(struct cuda_staging *staging)
+{
+    for (int i = 0; i < 2; ++i)
+        if (staging->copied[i])
+            cuda.cuEventDestroy_v2(staging->copied[i]);
+    if (staging->memory)
+        cuda.cuMemFreeHost(staging->memory);
+}
+
 static int open_stream(cuda_device *d)
 {
     CUDA_ENTER(d);
     CUDA_CHECK(d, cuda.cuStreamCreate(&d->stream, CU_STREAM_DEFAULT), "cuStreamCreate");
-    for (int i = 0; i < 2; ++i)
-        CUDA_CHECK(d, cuda.cuEventCreate(&d->staging.gone[i], CU_EVENT_DISABLE_TIMING), "cuEventCreate");
-    return GA_NO_ERROR;
+    int code = open_staging(d, &d->upload.staging);
+    return code == GA_NO_ERROR ? open_staging(d, &d->download) : code;
 }
 
 static int cuda_open(const char *name, int flags, device **opened)
@@ -193,11 +216,13 @@ static int cuda_open(const char *name, int flags, device **opened)
     if (!d)
         return GA_MEMORY_ERROR;
     d->base.table = &device_cuda;
+    pthread_mutex_init(&d->upload.staging.lock, NULL);
+    pthread_mutex_init(&d->download.lock, NULL);
     int code = open_named(d, name, flags);
     return code == GA_NO_ERROR ? open_stream(d) : code;
 }
 
-/* Free the stream, the programs and the staging buffer. If the context is lost, do nothing. Errors are ignored. */
+/* Free the stream, the programs and the staging buffers. If the context is lost, do nothing. Errors are ignored. */
 static void close_stream(cuda_device *d)
 {
     struct cuda_guard guard;
@@ -206,11 +231,8 @@ static void close_stream(cuda_device *d)
     if (d->stream)
         cuda.cuStreamSynchronize(d->stream);
     cuda_forget_programs(d);
-    for (int i = 0; i < 2; ++i)
-        if (d->staging.gone[i])
-            cuda.cuEventDestroy_v2(d->staging.gone[i]);
-    if (d->staging.memory)
-        cuda.cuMemFreeHost(d->staging.memory);
+    close_staging(&d->upload.staging);
+    close_staging(&d->download);
     if (d->stream)
         cuda.cuStreamDestroy_v2(d->stream);
     if (guard.before == NULL) /* the thread had no current context, and cuda_leave does not restore this state */
@@ -228,6 +250,8 @@ static void cuda_close(device *base)
         cuda.cuDevicePrimaryCtxRelease_v2(d->id);
     }
     cuda_forget_programs(d);
+    pthread_mutex_destroy(&d->upload.staging.lock);
+    pthread_mutex_destroy(&d->download.lock);
     free(d);
 }
 
@@ -287,57 +311,83 @@ static void cuda_release(device *base, device_memory memory, int has_parent)
     cuda_leave(&guard);
 }
 
-static int staging_ready(cuda_device *d)
+static void unlock(pthread_mutex_t **lock)
 {
-    if (!d->staging.memory)
-        CUDA_CHECK(d, cuda.cuMemAllocHost_v2((void **)&d->staging.memory, 2 * HALF), "cuMemAllocHost");
+    pthread_mutex_unlock(*lock);
+}
+
+/* Hold a lock until the end of the C block. */
+#define LOCKED(lock)                                                    \
+    pthread_mutex_t *locked_ __attribute__((cleanup(unlock))) = (lock); \
+    pthread_mutex_lock(locked_)
+
+static int staging_ready(cuda_device *d, struct cuda_staging *staging)
+{
+    if (!staging->memory)
+        CUDA_CHECK(d, cuda.cuMemAllocHost_v2((void **)&staging->memory, 2 * HALF), "cuMemAllocHost");
     return GA_NO_ERROR;
 }
 
-/* Switch to the other half of the staging buffer, and wait until the device has read the data in that half. */
-static int staging_turn(cuda_device *d)
+/* Switch to the other half of the upload buffer, and wait until the device has read the data in that half. */
+static int upload_turn(cuda_device *d)
 {
-    struct cuda_staging *staging = &d->staging;
-    CUDA_CHECK(d, cuda.cuEventRecord(staging->gone[staging->half], d->stream), "cuEventRecord");
-    staging->on_its_way[staging->half] = 1;
-    staging->half ^= 1;
-    staging->used = 0;
-    if (staging->on_its_way[staging->half])
-        CUDA_CHECK(d, cuda.cuEventSynchronize(staging->gone[staging->half]), "cuEventSynchronize");
-    staging->on_its_way[staging->half] = 0;
+    struct cuda_upload *upload = &d->upload;
+    CUDA_CHECK(d, cuda.cuEventRecord(upload->staging.copied[upload->half], d->stream), "cuEventRecord");
+    upload->on_its_way[upload->half] = 1;
+    upload->half ^= 1;
+    upload->used = 0;
+    if (upload->on_its_way[upload->half])
+        CUDA_CHECK(d, cuda.cuEventSynchronize(upload->staging.copied[upload->half]), "cuEventSynchronize");
+    upload->on_its_way[upload->half] = 0;
     return GA_NO_ERROR;
 }
 
 static int cuda_write(device *base, device_memory to, size_t offset, const void *from, size_t size)
 {
     cuda_device *d = (cuda_device *)base;
-    struct cuda_staging *staging = &d->staging;
+    struct cuda_upload *upload = &d->upload;
     CUDA_NOT_CAPTURING(d, "a transfer from the host");
     CUDA_ENTER(d);
-    int code = staging_ready(d);
+    LOCKED(&upload->staging.lock);
+    int code = staging_ready(d, &upload->staging);
+    ++upload->copies;
     for (size_t done = 0; code == GA_NO_ERROR && done < size;) {
-        if (staging->used == HALF && (code = staging_turn(d)) != GA_NO_ERROR)
+        if (upload->used == HALF && (code = upload_turn(d)) != GA_NO_ERROR)
             return code;
-        size_t room = HALF - staging->used, piece = size - done < room ? size - done : room;
-        char *here = staging->memory + (size_t)staging->half * HALF + staging->used;
+        size_t room = HALF - upload->used, piece = size - done < room ? size - done : room;
+        char *here = upload->staging.memory + (size_t)upload->half * HALF + upload->used;
         memcpy(here, (const char *)from + done, piece);
         CUDA_CHECK(d, cuda.cuMemcpyHtoDAsync_v2(to + offset + done, here, piece, d->stream), "cuMemcpyHtoDAsync");
-        staging->used += (piece + STEP - 1) / STEP * STEP;
+        upload->used += (piece + STEP - 1) / STEP * STEP;
         done += piece;
     }
     return code;
 }
 
-/* Copy to the host in pieces: while a piece is copied out of one half of the staging buffer, the device writes the next
- * piece into the other half. Because of stream order, the device overwrites a half only after it has read the
- * data of an earlier write from this half. */
-static int cuda_read(device *base, void *to, device_memory from, size_t offset, size_t size)
+/* Return the number of copies to the device so far. */
+static uint64_t copies_so_far(cuda_device *d)
 {
-    cuda_device *d = (cuda_device *)base;
-    struct cuda_staging *staging = &d->staging;
-    CUDA_NOT_CAPTURING(d, "a transfer to the host");
-    CUDA_ENTER(d);
-    int code = staging_ready(d);
+    LOCKED(&d->upload.staging.lock);
+    return d->upload.copies;
+}
+
+/* Reuse the whole upload buffer after the device has finished all work. `copies` is the number of copies before the
+ * caller waited. If other threads have started copies since then, do nothing. */
+static void reuse_upload_buffer(cuda_device *d, uint64_t copies)
+{
+    LOCKED(&d->upload.staging.lock);
+    if (d->upload.copies != copies)
+        return;
+    d->upload.used = 0;
+    d->upload.on_its_way[0] = d->upload.on_its_way[1] = 0;
+}
+
+/* Copy to the host in pieces: while a piece is copied out of one half of the download buffer, the device writes the
+ * next piece into the other half. */
+static int download(cuda_device *d, void *to, device_memory from, size_t size)
+{
+    struct cuda_staging *staging = &d->download;
+    int code = staging_ready(d, staging);
     if (code != GA_NO_ERROR)
         return code;
     size_t asked = 0;
@@ -346,20 +396,30 @@ static int cuda_read(device *base, void *to, device_memory from, size_t offset, 
             int half = (int)(asked / HALF & 1);
             size_t piece = size - asked < HALF ? size - asked : HALF;
             CUDA_CHECK(d,
-                       cuda.cuMemcpyDtoHAsync_v2(staging->memory + (size_t)half * HALF, from + offset + asked, piece,
-                                                 d->stream),
+                       cuda.cuMemcpyDtoHAsync_v2(staging->memory + (size_t)half * HALF, from + asked, piece, d->stream),
                        "cuMemcpyDtoHAsync");
-            CUDA_CHECK(d, cuda.cuEventRecord(staging->gone[half], d->stream), "cuEventRecord");
+            CUDA_CHECK(d, cuda.cuEventRecord(staging->copied[half], d->stream), "cuEventRecord");
         }
         int half = (int)(done / HALF & 1);
         size_t piece = size - done < HALF ? size - done : HALF;
-        CUDA_CHECK(d, cuda.cuEventSynchronize(staging->gone[half]), "waiting for the device");
+        CUDA_CHECK(d, cuda.cuEventSynchronize(staging->copied[half]), "waiting for the device");
         memcpy((char *)to + done, staging->memory + (size_t)half * HALF, piece);
         done += piece;
     }
-    staging->used = 0; /* all earlier work is done */
-    staging->on_its_way[0] = staging->on_its_way[1] = 0;
     return GA_NO_ERROR;
+}
+
+static int cuda_read(device *base, void *to, device_memory from, size_t offset, size_t size)
+{
+    cuda_device *d = (cuda_device *)base;
+    CUDA_NOT_CAPTURING(d, "a transfer to the host");
+    CUDA_ENTER(d);
+    LOCKED(&d->download.lock);
+    uint64_t copies = copies_so_far(d);
+    int code = download(d, to, from + offset, size);
+    if (code == GA_NO_ERROR)
+        reuse_upload_buffer(d, copies);
+    return code;
 }
 
 /* Copy within one address space, which covers the memory of all devices in this process: `from` may belong to
@@ -413,10 +473,27 @@ static int cuda_sync(device *base)
     cuda_device *d = (cuda_device *)base;
     CUDA_NOT_CAPTURING(d, "waiting for the device");
     CUDA_ENTER(d);
+    uint64_t copies = copies_so_far(d);
     CUDA_CHECK(d, cuda.cuStreamSynchronize(d->stream), "waiting for the device");
-    d->staging.used = 0;
-    d->staging.on_its_way[0] = d->staging.on_its_way[1] = 0;
+    reuse_upload_buffer(d, copies);
     return GA_NO_ERROR;
+}
+
+/* Let a device access the memory of another device directly, if both can. Otherwise the driver copies through the host.
+ * This is tried once for each pair of devices, and failures have no effect on results, so they are ignored. */
+static void enable_peer_access(cuda_device *d, cuda_device *peer)
+{
+    struct cuda_guard guard;
+    int possible = 0;
+    uint64_t bit = (uint64_t)1 << (peer->id & 63);
+    if (d->peers & bit || d->id == peer->id)
+        return;
+    d->peers |= bit;
+    if (cuda.cuDeviceCanAccessPeer(&possible, d->id, peer->id) == CUDA_SUCCESS && possible
+        && cuda_enter(d, &guard) == CUDA_SUCCESS) {
+        cuda.cuCtxEnablePeerAccess(peer->context, 0);
+        cuda_leave(&guard);
+    }
 }
 
 static int cuda_fence(device *first, device *waiting)
@@ -425,13 +502,12 @@ static int cuda_fence(device *first, device *waiting)
     CUevent event = NULL;
     if (a == b)
         return GA_NO_ERROR;
+    enable_peer_access(b, a);
     if (a->capturing || b->capturing) /* CUDA would record the work of the other stream in the graph, too */
-        return device_failed(waiting, GA_INVALID_ERROR,
+        return device_failed(GA_INVALID_ERROR,
                              "waiting for another device is not possible while launches are recorded");
     int code = record_event(a, &event);
-    if (code != GA_NO_ERROR)
-        device_failed(waiting, code, "%s", first->error);
-    else
+    if (code == GA_NO_ERROR)
         code = wait_for_event(b, event);
     forget_event(a, event);
     return code;
@@ -468,7 +544,7 @@ static int cuda_graph(device *base, enum device_graph_step step, void **graph)
     case DEVICE_GRAPH_END:
         *graph = NULL;
         if (!d->capturing)
-            return device_failed(base, GA_INVALID_ERROR, "no graph is being recorded");
+            return device_failed(GA_INVALID_ERROR, "no graph is being recorded");
         return end_capture(d, graph);
     case DEVICE_GRAPH_RUN: CUDA_CHECK(d, cuda.cuGraphLaunch(*graph, d->stream), "cuGraphLaunch"); break;
     case DEVICE_GRAPH_RELEASE:

@@ -3,6 +3,8 @@
 #ifndef TNG_CUDA_H
 #define TNG_CUDA_H
 
+#include <pthread.h>
+
 #include "cuda_driver.h"
 #include "device.h"
 
@@ -18,26 +20,35 @@ struct cuda_functions {
 };
 extern struct cuda_functions cuda;
 
-/* Pinned host memory that the device reads and writes by DMA. One half is filled while the device reads the other
- * half. */
+/* Pinned host memory that the device reads and writes by DMA. One half is filled while the other half is emptied. Threads
+ * copy from and to a device without the GIL, and `lock` protects the buffer. */
 struct cuda_staging {
+    pthread_mutex_t lock;
     char *memory;
-    int half;        /* index of the half that is being filled */
-    size_t used;     /* bytes used of this half */
-    CUevent gone[2]; /* for each half, the event that follows the last copy from or to it */
-    int on_its_way[2];
+    CUevent copied[2]; /* for each half, the event that follows the last copy from or to it */
+};
+
+/* Copies to the device share a buffer: a small copy is appended to the data of earlier copies. */
+struct cuda_upload {
+    struct cuda_staging staging;
+    int half;          /* index of the half that is being filled */
+    size_t used;       /* bytes used of this half */
+    int on_its_way[2]; /* for each half, whether `copied` has been recorded, and may not have happened yet */
+    uint64_t copies;   /* number of copies so far */
 };
 
 typedef struct cuda_device {
     device base;
     CUdevice id;
     int retained;
+    uint64_t peers;    /* bit mask of the devices for which enable_peer_access() has been called */
     CUcontext context; /* the primary context, which all libraries in a process share */
     CUstream stream;
-    struct cuda_staging staging;
-    int capability; /* 90 means 9.0 */
-    int capturing;  /* launches are being recorded */
-    int lost;       /* the driver reported that the context is unusable */
+    struct cuda_upload upload;
+    struct cuda_staging download;
+    int capability;        /* 90 means 9.0 */
+    _Atomic int capturing; /* launches are being recorded */
+    _Atomic int lost;      /* the driver reported that the context is unusable */
     struct cuda_program *programs;
     struct cuda_kernel *kernels;
 } cuda_device;
@@ -79,10 +90,10 @@ static inline CUresult cuda_enter(cuda_device *d, struct cuda_guard *guard)
     CUDA_CHECK(d, cuda_enter(d, &guard_), "making a context current")
 
 /* Fail if the stream is recording launches. */
-#define CUDA_NOT_CAPTURING(d, what)                                                                                  \
-    do {                                                                                                             \
-        if (__builtin_expect((d)->capturing, 0))                                                                     \
-            return device_failed(&(d)->base, GA_INVALID_ERROR, what " is not possible while launches are recorded"); \
+#define CUDA_NOT_CAPTURING(d, what)                                                                      \
+    do {                                                                                                 \
+        if (__builtin_expect((d)->capturing, 0))                                                         \
+            return device_failed(GA_INVALID_ERROR, what " is not possible while launches are recorded"); \
     } while (0)
 
 /* ---- cuda_program.c ---- */

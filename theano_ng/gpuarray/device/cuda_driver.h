@@ -22,11 +22,13 @@ enum {
     CUDA_SUCCESS = 0,
     CUDA_ERROR_INVALID_VALUE = 1,
     CUDA_ERROR_OUT_OF_MEMORY = 2,
+    CUDA_ERROR_NOT_INITIALIZED = 3,
     CUDA_ERROR_STUB_LIBRARY = 34,
     CUDA_ERROR_DEVICE_UNAVAILABLE = 46,
     CUDA_ERROR_NO_DEVICE = 100,
     CUDA_ERROR_INVALID_DEVICE = 101,
     CUDA_ERROR_INVALID_IMAGE = 200,
+    CUDA_ERROR_INVALID_CONTEXT = 201,
     CUDA_ERROR_NO_BINARY_FOR_GPU = 209,
     CUDA_ERROR_ECC_UNCORRECTABLE = 214,
     CUDA_ERROR_INVALID_PTX = 218,
@@ -36,12 +38,15 @@ enum {
     CUDA_ERROR_ILLEGAL_ADDRESS = 700,
     CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES = 701,
     CUDA_ERROR_LAUNCH_TIMEOUT = 702,
+    CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED = 704,
     CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE = 708,
     CUDA_ERROR_CONTEXT_IS_DESTROYED = 709,
     CUDA_ERROR_ASSERT = 710,
     CUDA_ERROR_HARDWARE_STACK_ERROR = 714,
     CUDA_ERROR_LAUNCH_FAILED = 719,
     CUDA_ERROR_SYSTEM_DRIVER_MISMATCH = 803,
+    CUDA_ERROR_EXTERNAL_DEVICE = 911,
+    CUDA_ERROR_UNKNOWN = 999,
 };
 
 enum {
@@ -91,6 +96,8 @@ enum {
     X(cuDevicePrimaryCtxRelease_v2, (CUdevice))                                                                       \
     X(cuCtxGetCurrent, (CUcontext *))                                                                                 \
     X(cuCtxSetCurrent, (CUcontext))                                                                                   \
+    X(cuDeviceCanAccessPeer, (int *, CUdevice, CUdevice))                                                             \
+    X(cuCtxEnablePeerAccess, (CUcontext, unsigned))                                                                   \
     X(cuMemGetInfo_v2, (size_t *, size_t *))                                                                          \
     X(cuMemAlloc_v2, (CUdeviceptr *, size_t))                                                                         \
     X(cuMemFree_v2, (CUdeviceptr))                                                                                    \

@@ -49,11 +49,11 @@ static int load_compiler(device *d)
     for (size_t i = 0; !path && !loaded && i < sizeof names / sizeof *names; ++i)
         loaded = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
     if (!loaded)
-        return device_failed(d, GA_LOAD_ERROR, "CUDA's compiler NVRTC cannot be loaded (%s); " ADVICE, dlerror());
+        return device_failed(GA_LOAD_ERROR, "CUDA's compiler NVRTC cannot be loaded (%s); " ADVICE, dlerror());
 #define X(name, arguments)                                                          \
     if (!(*(void **)&nvrtc.name = dlsym(loaded, #name))) {                          \
         dlclose(loaded);                                                            \
-        return device_failed(d, GA_LOAD_ERROR,                                      \
+        return device_failed(GA_LOAD_ERROR,                                         \
                              "CUDA's compiler %s has no function " #name            \
                              ": CUDA 11.2 is the oldest that can be used; " ADVICE, \
                              path ? path : "libnvrtc");                             \
@@ -84,7 +84,7 @@ static int architecture(cuda_device *d, char *text, size_t size, int *is_virtual
     int count = 0, known[128], newest = 0, oldest = 0, exact = 0;
     if (nvrtc.nvrtcGetNumSupportedArchs(&count) != NVRTC_SUCCESS || count > (int)(sizeof known / sizeof *known)
         || nvrtc.nvrtcGetSupportedArchs(known) != NVRTC_SUCCESS)
-        return device_failed(&d->base, GA_IMPL_ERROR, "CUDA's compiler does not report its compute capabilities");
+        return device_failed(GA_IMPL_ERROR, "CUDA's compiler does not report its compute capabilities");
     for (int i = 0; i < count; ++i) {
         exact |= known[i] == d->capability;
         if (known[i] <= d->capability && known[i] > newest)
@@ -93,7 +93,7 @@ static int architecture(cuda_device *d, char *text, size_t size, int *is_virtual
             oldest = known[i];
     }
     if (!newest)
-        return device_failed(&d->base, GA_UNSUPPORTED_ERROR,
+        return device_failed(GA_UNSUPPORTED_ERROR,
                              "the device is of compute capability %d.%d, and NVRTC %d.%d compiles for %d.%d and newer; "
                              "an older one is needed: " ADVICE,
                              d->capability / 10, d->capability % 10, nvrtc_major, nvrtc_minor, oldest / 10,
@@ -110,7 +110,7 @@ static int split_options(cuda_device *d, char *options, const char **words, int 
     char *rest = NULL;
     for (char *word = options ? strtok_r(options, " \t\n", &rest) : NULL; word; word = strtok_r(NULL, " \t\n", &rest)) {
         if (*count == MAX_OPTIONS)
-            return device_failed(&d->base, GA_VALUE_ERROR, "more than %d options for the compiler", MAX_OPTIONS - 1);
+            return device_failed(GA_VALUE_ERROR, "more than %d options for the compiler", MAX_OPTIONS - 1);
         words[(*count)++] = strcmp(word, "-g") == 0                      ? "--generate-line-info"
                             : strcmp(word, "-cl-fast-relaxed-math") == 0 ? "--use_fast_math"
                                                                          : word;
@@ -136,13 +136,12 @@ static int take_binary(cuda_device *d, nvrtcProgram program, int is_virtual, dev
     nvrtcResult status = is_virtual ? nvrtc.nvrtcGetPTXSize(program, &made->binary_size)
                                     : nvrtc.nvrtcGetCUBINSize(program, &made->binary_size);
     if (status == NVRTC_SUCCESS && !(made->binary = malloc(made->binary_size)))
-        return device_failed(&d->base, GA_MEMORY_ERROR, "out of host memory for a program");
+        return device_failed(GA_MEMORY_ERROR, "out of host memory for a program");
     if (status == NVRTC_SUCCESS)
         status = is_virtual ? nvrtc.nvrtcGetPTX(program, made->binary) : nvrtc.nvrtcGetCUBIN(program, made->binary);
     return status == NVRTC_SUCCESS
                ? GA_NO_ERROR
-               : device_failed(&d->base, GA_IMPL_ERROR, "NVRTC compiled a program but does not return it (error %d)",
-                               status);
+               : device_failed(GA_IMPL_ERROR, "NVRTC compiled a program but does not return it (error %d)", status);
 }
 
 static int compile_text(cuda_device *d, const char *text, const char *const *words, int count, int is_virtual,
@@ -152,15 +151,15 @@ static int compile_text(cuda_device *d, const char *text, const char *const *wor
     nvrtcProgram program = NULL;
     nvrtcResult status = nvrtc.nvrtcCreateProgram(&program, text, "kernels", 1, &header, &header_name);
     if (status != NVRTC_SUCCESS)
-        return device_failed(&d->base, GA_IMPL_ERROR, "nvrtcCreateProgram failed (error %d)", status);
+        return device_failed(GA_IMPL_ERROR, "nvrtcCreateProgram failed (error %d)", status);
     void *given = release_outer_lock();
     status = nvrtc.nvrtcCompileProgram(program, count, words);
     acquire_outer_lock(given);
     made->log = compiler_log(program);
     int code = GA_NO_ERROR;
     if (status != NVRTC_SUCCESS)
-        code = device_failed(&d->base, GA_IMPL_ERROR, "a program does not compile (NVRTC %d.%d for %s, error %d)",
-                             nvrtc_major, nvrtc_minor, strchr(words[0], '=') + 1, status);
+        code = device_failed(GA_IMPL_ERROR, "a program does not compile (NVRTC %d.%d for %s, error %d)", nvrtc_major,
+                             nvrtc_minor, strchr(words[0], '=') + 1, status);
     else
         code = take_binary(d, program, is_virtual, made);
     nvrtc.nvrtcDestroyProgram(&program);
@@ -181,7 +180,7 @@ static int compile(cuda_device *d, const char *text, int flags, const char *opti
     whole = malloc(strlen(front) + strlen(text) + 1);
     copy = options ? strdup(options) : NULL;
     if (!whole || (options && !copy))
-        code = device_failed(&d->base, GA_MEMORY_ERROR, "out of host memory for the source of a program");
+        code = device_failed(GA_MEMORY_ERROR, "out of host memory for the source of a program");
     if (code == GA_NO_ERROR) {
         strcpy(stpcpy(whole, front), text);
         code = split_options(d, copy, words, &count);
@@ -229,19 +228,17 @@ static int load_module(cuda_device *d, const void *binary, size_t size, int fres
     int keys[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
     void *values[] = {log, (void *)(uintptr_t)(sizeof log - 1)};
     if (!is_whole(binary, size))
-        return device_failed(&d->base, GA_INVALID_ERROR,
-                             "the binary of a program is for another device, or incomplete");
+        return device_failed(GA_INVALID_ERROR, "the binary of a program is for another device, or incomplete");
     struct cuda_program *program = malloc(sizeof *program);
     if (!program)
-        return device_failed(&d->base, GA_MEMORY_ERROR, "out of host memory for a program");
+        return device_failed(GA_MEMORY_ERROR, "out of host memory for a program");
     CUresult status = cuda.cuModuleLoadDataEx(&program->module, binary, 2, keys, values);
     if (status != CUDA_SUCCESS) {
         free(program);
         int code = cuda_failed(d, status, "cuModuleLoadDataEx");
         if (status == CUDA_ERROR_INVALID_IMAGE || status == CUDA_ERROR_NO_BINARY_FOR_GPU
             || status == CUDA_ERROR_INVALID_PTX || status == CUDA_ERROR_UNSUPPORTED_PTX_VERSION)
-            code = device_failed(&d->base, fresh ? GA_IMPL_ERROR : GA_INVALID_ERROR,
-                                 "the driver does not accept a program%s%s%s",
+            code = device_failed(fresh ? GA_IMPL_ERROR : GA_INVALID_ERROR, "the driver does not accept a program%s%s%s",
                                  fresh ? ": it may be older than the compiler; " ADVICE : " that was compiled before",
                                  *log ? ": " : "", log);
         return code;
@@ -258,7 +255,7 @@ int cuda_build(device *base, const char *text, int flags, const char *options, c
     cuda_device *d = (cuda_device *)base;
     memset(made, 0, sizeof *made);
     if (flags & GA_USE_OPENCL)
-        return device_failed(base, GA_UNSUPPORTED_ERROR,
+        return device_failed(GA_UNSUPPORTED_ERROR,
                              "the kernel is an OpenCL kernel (by its flags), but the device is a CUDA device");
     CUDA_NOT_CAPTURING(d, "building a program");
     CUDA_ENTER(d);
@@ -285,7 +282,7 @@ int cuda_kernel(device *base, void *program, const char *name, device_kernel *ke
     CUDA_ENTER(d);
     struct cuda_kernel *made = malloc(sizeof *made + strlen(name) + 1);
     if (!made)
-        return device_failed(base, GA_MEMORY_ERROR, "out of host memory for a kernel");
+        return device_failed(GA_MEMORY_ERROR, "out of host memory for a kernel");
     strcpy(made->name, name);
     CUresult status = cuda.cuModuleGetFunction(&made->function, ((struct cuda_program *)program)->module, name);
     if (status == CUDA_SUCCESS)
@@ -294,9 +291,8 @@ int cuda_kernel(device *base, void *program, const char *name, device_kernel *ke
         status = cuda.cuFuncGetAttribute(&fixed, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, made->function);
     if (status != CUDA_SUCCESS) {
         free(made);
-        return status == CUDA_ERROR_NOT_FOUND
-                   ? device_failed(base, GA_VALUE_ERROR, "the program has no kernel '%s'", name)
-                   : cuda_failed(d, status, "cuModuleGetFunction");
+        return status == CUDA_ERROR_NOT_FOUND ? device_failed(GA_VALUE_ERROR, "the program has no kernel '%s'", name)
+                                              : cuda_failed(d, status, "cuModuleGetFunction");
     }
     made->local_memory = (unsigned)fixed < LOCAL_MEMORY ? LOCAL_MEMORY - (unsigned)fixed : 0;
     made->next = d->kernels;
@@ -347,7 +343,7 @@ int cuda_launch(device *base, void *handle, unsigned ndim, const size_t *groups,
     for (unsigned i = 0; i < ndim; ++i) {
         if (__builtin_expect(groups[i] > UINT32_MAX || group[i] > UINT32_MAX, 0))
             return device_failed(
-                base, GA_VALUE_ERROR,
+                GA_VALUE_ERROR,
                 "the launch of %s has %zu groups of %zu threads, which exceeds the limits of the device", kernel->name,
                 groups[i], group[i]);
         g[i] = (unsigned)groups[i];

@@ -1,9 +1,10 @@
 /* The interface of a back end: fifteen functions for devices, memory and kernels. cuda.c, opencl.c and stub.c each
  * define a table of these functions; code outside of these files does not depend on the back end.
  *
- * `close` and `release` return nothing. All other functions return GA_NO_ERROR or a code of gpuarray/error.h, with a
- * message in `device->error`. A device does its work in the order of the calls (one stream). `read` and `sync`
- * wait for the device. `write` waits until its source can be reused. `close`, `release` and `fence` may wait. */
+ * `close` and `release` return nothing. All other functions return GA_NO_ERROR or a code of gpuarray/error.h, and store
+ * a message by device_failed(). A device does its work in the order of the calls (one stream). `read` and `sync`
+ * wait for the device. `write` waits until its source can be reused. `close`, `release` and `fence` may wait.
+ * Several threads can call `write`, `read` and `sync` at the same time, and beside one thread that calls any function. */
 #ifndef TNG_DEVICE_H
 #define TNG_DEVICE_H
 
@@ -19,7 +20,6 @@ typedef uint64_t device_memory;
 /* The first member of every back end's device record. */
 typedef struct device {
     const struct device_table *table;
-    char error[4096];
 } device;
 
 typedef struct device_info {
@@ -58,9 +58,8 @@ enum device_graph_step { DEVICE_GRAPH_BEGIN, DEVICE_GRAPH_END, DEVICE_GRAPH_RUN,
 typedef struct device_table {
     const char *name; /* "cuda", "opencl", "stub": the beginning of device strings */
 
-    /* Open the device that a string such as "cuda0", "cuda" or "opencl0:1" names; load the driver. On failure, only the
-     * member `error` of *opened is valid. If memory is exhausted, *opened is NULL. `close` accepts *opened in both
-     * cases. */
+    /* Open the device that a string such as "cuda0", "cuda" or "opencl0:1" names; load the driver. After a failure,
+     * `close` accepts *opened. If memory is exhausted, *opened is NULL, and no message is stored. */
     int (*open)(const char *name, int flags, device **opened);
     void (*close)(device *);
     int (*info)(device *, device_info *);
@@ -87,8 +86,7 @@ typedef struct device_table {
     int (*launch)(device *, void *kernel, unsigned ndim, const size_t *groups, const size_t *group, size_t local_memory,
                   unsigned count, void *const *values, const size_t *sizes);
 
-    /* Let the later work of `waiting` run after the earlier work of `first`. Both devices are of this back end.
-     * The error message goes into `waiting`. */
+    /* Let the later work of `waiting` run after the earlier work of `first`. Both devices are of this back end. */
     int (*fence)(device *first, device *waiting);
     int (*sync)(device *);
     /* Begin, end, run or release a CUDA graph. Launches between begin and end are recorded, not run. Back ends without
@@ -126,7 +124,10 @@ static inline void acquire_outer_lock(void *given)
         device_outer_lock.acquire(given);
 }
 
-/* Store an error message in a device; return the code. */
-int device_failed(device *, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* Store an error message; return the code. Each thread has its own message, because threads wait for devices and copy
+ * without a lock. */
+int device_failed(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Return the last message that device_failed() or context_failed() stored in this thread. */
+const char *device_message(void);
 
 #endif

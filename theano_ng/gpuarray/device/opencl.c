@@ -156,7 +156,7 @@ static int opencl_failed(opencl_device *d, cl_int status, const char *what)
     if (status == CL_MEM_OBJECT_ALLOCATION_FAILURE || status == CL_OUT_OF_RESOURCES || status == CL_OUT_OF_HOST_MEMORY
         || status == CL_INVALID_BUFFER_SIZE)
         code = GA_MEMORY_ERROR;
-    return device_failed(&d->base, code, "%s: %s (%d)", what, opencl_name(status), (int)status);
+    return device_failed(code, "%s: %s (%d)", what, opencl_name(status), (int)status);
 }
 
 #define CHECK(d, call, what)                        \
@@ -198,15 +198,15 @@ static int opencl_load(device *d)
     const char *path = device_library("opencl");
     void *loaded = dlopen(path != NULL ? path : "libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
     if (loaded == NULL)
-        return device_failed(d, GA_LOAD_ERROR,
+        return device_failed(GA_LOAD_ERROR,
                              "OpenCL cannot be loaded (%s); pip install 'theano_ng[opencl]' installs a loader and a "
                              "driver for processors",
                              dlerror());
-#define X(result, name, arguments)                                                                   \
-    if ((*(void **)&cl.name = dlsym(loaded, #name)) == NULL) {                                       \
-        dlclose(loaded);                                                                             \
-        return device_failed(d, GA_LOAD_ERROR, "%s has no function " #name ": OpenCL 1.2 is needed", \
-                             path ? path : "libOpenCL.so.1");                                        \
+#define X(result, name, arguments)                                                                \
+    if ((*(void **)&cl.name = dlsym(loaded, #name)) == NULL) {                                    \
+        dlclose(loaded);                                                                          \
+        return device_failed(GA_LOAD_ERROR, "%s has no function " #name ": OpenCL 1.2 is needed", \
+                             path ? path : "libOpenCL.so.1");                                     \
     }
     OPENCL_FUNCTIONS(X)
 #undef X
@@ -256,7 +256,7 @@ static int opencl_find(opencl_device *d, const char *name)
     unsigned platform, number;
     if (opencl_numbers(name, &d->platform_number, &d->number) < 0)
         return device_failed(
-            &d->base, GA_VALUE_ERROR,
+            GA_VALUE_ERROR,
             "'%s' is not the name of an OpenCL device; expected opencl, openclPLATFORM or openclPLATFORM:DEVICE", name);
     platform = d->platform_number;
     number = d->number;
@@ -266,13 +266,12 @@ static int opencl_find(opencl_device *d, const char *name)
     cl_uint n = 0;
     cl_int status = cl.clGetPlatformIDs(0, NULL, &n);
     if (status == CL_PLATFORM_NOT_FOUND_KHR || n == 0)
-        return device_failed(&d->base, GA_NODEV_ERROR,
+        return device_failed(GA_NODEV_ERROR,
                              "OpenCL has no platform: no driver is installed; pip install 'theano_ng[opencl]' installs "
                              "one for processors");
     CHECK(d, status, "clGetPlatformIDs");
     if (platform >= n)
-        return device_failed(&d->base, GA_NODEV_ERROR, "OpenCL has %u platform(s), but no platform number %u", n,
-                             platform);
+        return device_failed(GA_NODEV_ERROR, "OpenCL has %u platform(s), but no platform number %u", n, platform);
     cl_platform_id platforms[64];
     CHECK(d, cl.clGetPlatformIDs(n < 64 ? n : 64, platforms, NULL), "clGetPlatformIDs");
     d->platform = platforms[platform < 64 ? platform : 0];
@@ -280,9 +279,8 @@ static int opencl_find(opencl_device *d, const char *name)
     cl_uint n_devices = 0;
     status = cl.clGetDeviceIDs(d->platform, CL_DEVICE_TYPE_ALL, 64, devices, &n_devices);
     if (status != CL_SUCCESS || number >= n_devices)
-        return device_failed(&d->base, GA_NODEV_ERROR,
-                             "platform %u of OpenCL has %u device(s), but no device number %u", platform, n_devices,
-                             number);
+        return device_failed(GA_NODEV_ERROR, "platform %u of OpenCL has %u device(s), but no device number %u",
+                             platform, n_devices, number);
     d->id = devices[number];
     return GA_NO_ERROR;
 }
@@ -510,7 +508,7 @@ static int opencl_build(device *base, const char *text, int flags, const char *o
     cl_program program;
     memset(made, 0, sizeof *made);
     if (flags & GA_USE_CUDA)
-        return device_failed(base, GA_UNSUPPORTED_ERROR,
+        return device_failed(GA_UNSUPPORTED_ERROR,
                              "the kernel is a CUDA kernel (by its flags), but the device is an OpenCL device");
     if (binary != NULL) {
         const unsigned char *bytes = binary;
@@ -519,7 +517,7 @@ static int opencl_build(device *base, const char *text, int flags, const char *o
             || cl.clBuildProgram(program, 1, &d->id, options, NULL, NULL) != CL_SUCCESS) {
             if (program != NULL)
                 cl.clReleaseProgram(program);
-            return device_failed(base, GA_INVALID_ERROR, "the binary of a program is for another device");
+            return device_failed(GA_INVALID_ERROR, "the binary of a program is for another device");
         }
     }
     else {
@@ -556,9 +554,8 @@ static int opencl_kernel(device *base, void *program, const char *name, device_k
     cl_int status;
     cl_kernel made = cl.clCreateKernel(program, name, &status);
     if (made == NULL)
-        return status == CL_INVALID_KERNEL_NAME
-                   ? device_failed(base, GA_VALUE_ERROR, "the program has no kernel '%s'", name)
-                   : opencl_failed(d, status, "clCreateKernel");
+        return status == CL_INVALID_KERNEL_NAME ? device_failed(GA_VALUE_ERROR, "the program has no kernel '%s'", name)
+                                                : opencl_failed(d, status, "clCreateKernel");
     kernel->handle = made;
     kernel->max_group = kernel->preferred = 1;
     cl.clGetKernelWorkGroupInfo(made, d->id, CL_KERNEL_WORK_GROUP_SIZE, sizeof kernel->max_group, &kernel->max_group,
@@ -632,7 +629,7 @@ static int opencl_sync(device *base)
 static int opencl_graph(device *base, enum device_graph_step step, void **graph)
 {
     (void)step, (void)graph;
-    return device_failed(base, GA_UNSUPPORTED_ERROR, "OpenCL does not support graphs of launches");
+    return device_failed(GA_UNSUPPORTED_ERROR, "OpenCL does not support graphs of launches");
 }
 
 const device_table device_opencl = {

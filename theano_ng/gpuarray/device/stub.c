@@ -138,7 +138,7 @@ static int counted(device *base, enum stub_call call)
     ++state->calls[call];
     if (__builtin_expect(state->fails_in > 0, 0) && (state->failing_call < 0 || state->failing_call == (int)call)
         && --state->fails_in == 0)
-        return device_failed(base, state->failing_code, "%s failed, as it was told to", call_names[call]);
+        return device_failed(state->failing_code, "%s failed, as it was told to", call_names[call]);
     return GA_NO_ERROR;
 }
 
@@ -150,10 +150,10 @@ static int counted(device *base, enum stub_call call)
     } while (0)
 
 /* Fail while a graph is being recorded, as a real device does. */
-#define NOT_CAPTURING(base, what)                                                                              \
-    do {                                                                                                       \
-        if (((stub_device *)(base))->capturing)                                                                \
-            return device_failed(base, GA_INVALID_ERROR, what " is not possible while launches are recorded"); \
+#define NOT_CAPTURING(base, what)                                                                        \
+    do {                                                                                                 \
+        if (((stub_device *)(base))->capturing)                                                          \
+            return device_failed(GA_INVALID_ERROR, what " is not possible while launches are recorded"); \
     } while (0)
 
 /* ---- devices ---- */
@@ -169,8 +169,8 @@ static int stub_open(const char *name, int flags, device **opened)
     char *end;
     unsigned long number = strncmp(name, "stub", 4) == 0 ? strtoul(name + 4, &end, 10) : STUB_DEVICES;
     if (number >= STUB_DEVICES || *end)
-        return device_failed(&stub->base, GA_NODEV_ERROR, "'%s' is none of the %d stub devices, stub0 to stub%d", name,
-                             STUB_DEVICES, STUB_DEVICES - 1);
+        return device_failed(GA_NODEV_ERROR, "'%s' is none of the %d stub devices, stub0 to stub%d", name, STUB_DEVICES,
+                             STUB_DEVICES - 1);
     stub->number = (unsigned)number;
     COUNTED(&stub->base, STUB_OPEN);
     return GA_NO_ERROR;
@@ -224,8 +224,8 @@ static int stub_alloc(device *base, device_memory parent, size_t offset, size_t 
     if (parent) {
         NOTE(base, "block %zu %zu", offset, size);
         if (offset % ALIGNMENT)
-            return device_failed(base, GA_VALUE_ERROR,
-                                 "a block of memory begins at byte %zu, which is no multiple of %d", offset, ALIGNMENT);
+            return device_failed(GA_VALUE_ERROR, "a block of memory begins at byte %zu, which is no multiple of %d",
+                                 offset, ALIGNMENT);
         *memory = parent + offset;
         ++state->allocated;
         return GA_NO_ERROR;
@@ -233,12 +233,12 @@ static int stub_alloc(device *base, device_memory parent, size_t offset, size_t 
     NOT_CAPTURING(base, "allocation");
     NOTE(base, "alloc %zu", size);
     if (size > state->capacity || state->held > state->capacity - size)
-        return device_failed(base, GA_MEMORY_ERROR, "out of memory");
+        return device_failed(GA_MEMORY_ERROR, "out of memory");
     char *piece = NULL;
     if (size < SIZE_MAX / 2)
         piece = aligned_alloc(ALIGNMENT, ALIGNMENT + (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
     if (!piece)
-        return device_failed(base, GA_MEMORY_ERROR, "the host is out of memory");
+        return device_failed(GA_MEMORY_ERROR, "the host is out of memory");
     ((struct stub_piece *)piece)->size = size;
     *memory = (device_memory)(uintptr_t)(piece + ALIGNMENT);
     ++state->allocated;
@@ -319,7 +319,7 @@ static int stub_build(device *base, const char *text, int flags, const char *opt
     if (!binary && state_of(base)->recording)
         note_program(stub->number, text);
     if (binary && (binary_size < sizeof MAGIC || memcmp(binary, MAGIC, sizeof MAGIC - 1) != 0))
-        return device_failed(base, GA_INVALID_ERROR, "the binary of a program is for another device");
+        return device_failed(GA_INVALID_ERROR, "the binary of a program is for another device");
     if (!binary) {
         const char *wrong = strstr(text, "#error");
         if (wrong) {
@@ -329,7 +329,7 @@ static int stub_build(device *base, const char *text, int flags, const char *opt
             made->log = malloc(64);
             if (made->log)
                 snprintf(made->log, 64, "kernels(%d): error: #error directive", line);
-            return device_failed(base, GA_IMPL_ERROR, "the program does not compile");
+            return device_failed(GA_IMPL_ERROR, "the program does not compile");
         }
         made->binary_size = sizeof MAGIC - 1 + strlen(text) + 1;
         made->binary = malloc(made->binary_size);
@@ -343,7 +343,7 @@ static int stub_build(device *base, const char *text, int flags, const char *opt
     size_t length = binary_size - (sizeof MAGIC - 1);
     struct stub_program *program = malloc(sizeof *program + length + 1);
     if (!program)
-        return device_failed(base, GA_MEMORY_ERROR, "the host is out of memory");
+        return device_failed(GA_MEMORY_ERROR, "the host is out of memory");
     memcpy(program->text, (const char *)binary + sizeof MAGIC - 1, length);
     program->text[length] = '\0';
     program->next = stub->programs;
@@ -358,10 +358,10 @@ static int stub_kernel(device *base, void *program, const char *name, device_ker
     COUNTED(base, STUB_KERNEL);
     NOTE(base, "kernel %s", name);
     if (!strstr(((struct stub_program *)program)->text, name))
-        return device_failed(base, GA_VALUE_ERROR, "the program has no kernel '%s'", name);
+        return device_failed(GA_VALUE_ERROR, "the program has no kernel '%s'", name);
     struct stub_kernel *made = malloc(sizeof *made + strlen(name) + 1);
     if (!made)
-        return device_failed(base, GA_MEMORY_ERROR, "the host is out of memory");
+        return device_failed(GA_MEMORY_ERROR, "the host is out of memory");
     strcpy(made->name, name);
     made->next = stub->kernels;
     stub->kernels = made;
@@ -423,13 +423,13 @@ static int stub_graph(device *base, enum device_graph_step step, void **graph)
     case DEVICE_GRAPH_BEGIN:
         NOT_CAPTURING(base, "recording a graph");
         if (!(*graph = malloc(sizeof(uint64_t))))
-            return device_failed(base, GA_MEMORY_ERROR, "the host is out of memory");
+            return device_failed(GA_MEMORY_ERROR, "the host is out of memory");
         *(uint64_t *)*graph = *launches;
         stub->capturing = 1;
         break;
     case DEVICE_GRAPH_END:
         if (!stub->capturing)
-            return device_failed(base, GA_INVALID_ERROR, "no graph is being recorded");
+            return device_failed(GA_INVALID_ERROR, "no graph is being recorded");
         *(uint64_t *)*graph = *launches - *(uint64_t *)*graph;
         *launches -= *(uint64_t *)*graph; /* do not count launches that were recorded, not run */
         stub->capturing = 0;

@@ -41,7 +41,13 @@ static int tng_gpu_from_host(int nin, int nout, PyObject **in, PyObject **out,
         dims[i] = (size_t)PyArray_DIM(host, i);
     PyGpuContextObject *ctx = (PyGpuContextObject *)(intptr_t)params->context;
     PyGpuArrayObject *made = gpu_alloc(out, ctx, (unsigned)PyArray_NDIM(host), dims, (int)params->typecode);
-    int code = made == NULL ? GA_NO_ERROR : GpuArray_write(&made->ga, PyArray_DATA(host), (size_t)PyArray_NBYTES(host));
+    int code = GA_NO_ERROR;
+    if (made != NULL) {
+        size_t size = (size_t)PyArray_NBYTES(host);
+        void *data = PyArray_DATA(host);
+        Py_BEGIN_ALLOW_THREADS code = GpuArray_write(&made->ga, data, size);
+        Py_END_ALLOW_THREADS
+    }
     Py_DECREF(host);
     if (made == NULL)
         return -1;

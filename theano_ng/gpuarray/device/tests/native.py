@@ -91,6 +91,7 @@ _PROTOTYPES = {
     "gpudata_memset": (c_int, [c_void_p, c_size_t, c_int]),
     "pool_count": (None, [c_void_p, POINTER(PoolCounts)]),
     "pool_trim": (None, [c_void_p]),
+    "device_message": (c_char_p, []),
     "device_set_library": (c_int, [c_char_p, c_char_p]),
     "device_set_dialect": (c_int, [c_char_p, c_char_p]),
     "stub_of": (POINTER(StubState), [c_uint]),
@@ -212,6 +213,7 @@ class Device:
     """The functions of a device's table."""
 
     def __init__(self, library, pointer):
+        self._library = library
         self.pointer = pointer
         table = Table.from_address(c_void_p.from_address(pointer).value)
         self._functions = {name: ctypes.CFUNCTYPE(*kind)(getattr(table, name)) for name, kind in _TABLE.items()}
@@ -220,8 +222,7 @@ class Device:
         """Call a function of the table; raise the error that the device reports."""
         code = self._functions[name](self.pointer, *args)
         if code:
-            text = ctypes.string_at(self.pointer + ctypes.sizeof(c_void_p)).decode()
-            raise DeviceError(code, text)
+            raise DeviceError(code, self._library.device_message().decode())
 
     def alloc(self, size):
         memory = c_uint64()

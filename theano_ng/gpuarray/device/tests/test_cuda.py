@@ -1,11 +1,13 @@
 """Tests of CUDA's device table on a fake libcuda and libnvrtc (`stub_cuda/fake_cuda.c`): calls and error messages."""
 
 import ctypes
+import functools
 import os
 import shutil
 import subprocess
 import tempfile
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 from ctypes import byref, c_char_p, c_double, c_int, c_size_t, c_uint64, c_void_p
 
 from theano_ng.gpuarray.device import loader
@@ -14,7 +16,9 @@ from theano_ng.gpuarray.device.tests import native
 HERE = os.path.dirname(os.path.abspath(__file__))
 MB = 1 << 20
 
-ILLEGAL_ADDRESS = 700
+# The errors after which a context cannot be used any longer, and the fake driver's names of some of them.
+LASTING = dict.fromkeys([201, 214, 220, 709, 710, 714, 715, 716, 717, 718, 719, 911, 999], "an unknown error")
+LASTING[700], LASTING[702] = "CUDA_ERROR_ILLEGAL_ADDRESS", "an unknown error"
 
 
 class FakeState(ctypes.Structure):
@@ -33,6 +37,8 @@ class FakeState(ctypes.Structure):
         ("graphs", c_int),
         ("pinned", c_int),
         ("fault", c_int),
+        ("delay", c_int),
+        ("peers", c_int),
     ]
 
 
@@ -153,6 +159,12 @@ class TestDevices(WithFake):
         self.assertEqual(code, native.GA_NODEV_ERROR)
         self.assertIn("restart the machine", text)
 
+    def test_a_driver_in_a_forked_process(self):
+        self.fake.fake_fail(b"cuInit", 3, 0)
+        code, text = self.refused("cuda0")
+        self.assertEqual(code, native.GA_NODEV_ERROR)
+        self.assertRegex(text, "forked after its parent had used CUDA; start worker processes by 'spawn'")
+
     def test_a_failure_that_has_no_words(self):
         self.fake.fake_fail(b"cuStreamCreate", 12345, 0)
         code, text = self.refused("cuda0")
@@ -240,23 +252,26 @@ class TestMemory(WithFake):
         context.free(data)
 
     def test_a_lost_device(self):
-        # A kernel has made an invalid write. The next waiting call reports it, and closing makes no further calls with
-        # the context.
-        context = native.Context(self.library, "cuda0", 0, -1.0)
-        data = context.alloc(10)
-        context.write(data, b"x" * 10)
-        self.state.fault = ILLEGAL_ADDRESS
-        with self.assertRaises(native.DeviceError) as caught:
-            context.read(data, 10)
-        self.assertEqual(caught.exception.code, native.GA_RUN_ERROR)
-        self.assertRegex(
-            str(caught.exception),
-            r"waiting for the device: CUDA_ERROR_ILLEGAL_ADDRESS \(an illegal memory access was encountered\)\. This call, or a kernel that was launched earlier, caused the error",
-        )
-        context.free(data)
-        context.close()
-        self.assertEqual(self.state.contexts, 0)
-        self.fake.fake_reset()  # the lost device keeps memory and a stream, so clear the counts
+        # A kernel has made an invalid write, or the device fails. The next waiting call reports it, and closing makes no
+        # further calls with the context.
+        for fault, name in LASTING.items():
+            with self.subTest(fault):
+                context = native.Context(self.library, "cuda0", 0, -1.0)
+                data = context.alloc(10)
+                context.write(data, b"x" * 10)
+                self.state.fault = fault
+                with self.assertRaises(native.DeviceError) as caught:
+                    context.read(data, 10)
+                self.assertEqual(caught.exception.code, native.GA_RUN_ERROR)
+                self.assertRegex(
+                    str(caught.exception),
+                    r"waiting for the device: %s \(.*\)\. This call, or a kernel that was launched earlier, caused"
+                    % name,
+                )
+                context.free(data)
+                context.close()
+                self.assertEqual(self.state.contexts, 0)
+                self.fake.fake_reset()  # the lost device keeps memory and a stream, so clear the counts
 
     def test_several_devices_in_one_thread(self):
         # Each call makes the context of its device current, and restores the context of the thread afterwards.
@@ -283,6 +298,132 @@ class TestMemory(WithFake):
         self.assertEqual(second.read(b, 5, 2), bytes(range(3, 8)))
         first.free(a)
         second.free(b)
+
+    def test_devices_that_can_access_each_other(self):
+        # Access is enabled once for each direction. If it fails, the driver copies through the host.
+        self.state.peers = 1
+        for failure in (0, 704, 217):
+            with self.subTest(failure):
+                first, second = self.open("cuda0"), self.open("cuda1")
+                a, b = first.alloc(10), second.alloc(10)
+                first.write(a, bytes(range(10)))
+                self.calls()
+                if failure:
+                    self.fake.fake_fail(b"cuCtxEnablePeerAccess", failure, 0)
+                for _ in range(2):
+                    second.check(self.library.gpudata_transfer(b, 2, a, 3, 5))
+                enabled = [line for line in self.calls() if "Peer" in line]
+                self.assertEqual(enabled, ["cuCtxEnablePeerAccess 1 0", "cuCtxEnablePeerAccess 0 1"])
+                self.assertEqual(second.read(b, 5, 2), bytes(range(3, 8)))
+                first.free(a)
+                second.free(b)
+
+
+class TestThreads(WithFake):
+    """Tests of threads that copy arrays from and to one device at the same time, without the interpreter lock.
+
+    Calls that wait return with a delay, in which the other threads run.
+    """
+
+    ROUNDS = 20
+
+    def setUp(self):
+        super().setUp()
+        self.context = self.open()
+        self.state.delay = 200
+
+    def together(self, *works):
+        """Run the functions in threads of their own; raise the first exception."""
+        with ThreadPoolExecutor(len(works)) as pool:
+            for future in [pool.submit(work) for work in works]:
+                future.result()
+
+    def array(self, size):
+        data = self.context.alloc(size)
+        self.addCleanup(self.context.free, data)
+        return data
+
+    def reader(self, size, byte):
+        """Return a function that reads an array several times, and checks it each time."""
+        data, content = self.array(size), bytes([byte]) * size
+        self.context.write(data, content)
+
+        def read():
+            for _ in range(self.ROUNDS):
+                if self.context.read(data, size) != content:
+                    raise AssertionError("the array that was read has other elements")
+
+        return read
+
+    def writer(self, size, first):
+        """Return a function that writes arrays of different contents, and a function that checks the arrays."""
+        arrays = [(self.array(size), bytes([first + i]) * size) for i in range(self.ROUNDS)]
+
+        def write():
+            for data, content in arrays:
+                self.context.write(data, content)
+
+        def check():
+            for data, content in arrays:
+                self.assertEqual(self.context.read(data, size), content)
+
+        return write, check
+
+    def test_reads(self):
+        for size in (100, 5 * MB):
+            self.together(*[self.reader(size, k) for k in (1, 2, 3)])
+
+    def test_reads_and_writes(self):
+        for size in (100, 5 * MB):
+            write, check = self.writer(size, 100)
+            self.together(self.reader(size, 1), write, self.reader(size, 2))
+            check()
+
+    def test_waits_and_writes(self):
+        def wait():
+            for _ in range(self.ROUNDS):
+                self.context.check(self.library.gpucontext_sync(self.context.pointer))
+
+        for size in (100, 5 * MB):
+            first, check_first = self.writer(size, 1)
+            second, check_second = self.writer(size, 100)
+            self.together(wait, first, second, wait)
+            check_first()
+            check_second()
+
+    def test_data_races(self):
+        """ThreadSanitizer finds no data race in a C program whose threads use one device."""
+        device, sources = os.path.dirname(HERE), os.path.join(HERE, "stub_cuda")
+        files = [
+            os.path.join(device, name + ".c") for name in "context cuda cuda_program opencl stub pool array".split()
+        ]
+        program = os.path.join(self.folder, "threads")
+        include = ["-I", device, "-I", os.path.join(os.path.dirname(device), "include")]
+        options = ["-fsanitize=thread", "-g", "-O1", "-w"]
+        command = ["gcc", *options, *include, "-o", program, os.path.join(sources, "threads.c"), *files, "-ldl", "-lm"]
+        if not all(map(os.path.exists, files)):
+            self.skipTest("needs the C source code of the package")
+        if shutil.which("setarch") is None or subprocess.run(command, capture_output=True).returncode:
+            self.skipTest("needs ThreadSanitizer (a part of gcc) and the command setarch")
+        environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+        # ThreadSanitizer does not work with randomized addresses on some systems.
+        done = subprocess.run(
+            ["setarch", "-R", program, compile_fake(self.folder, "-fsanitize=thread")],
+            capture_output=True,
+            text=True,
+            env=environment,
+        )
+        self.assertEqual((done.returncode, done.stdout + done.stderr), (0, ""))
+
+    def test_each_thread_has_its_own_error(self):
+        """A failing call reports its own message, even if another thread fails at the same time."""
+
+        def fail(data, size):
+            for _ in range(2000):
+                with self.assertRaisesRegex(native.DeviceError, "^bytes 1 to %d are out of bounds" % (size + 1)):
+                    self.context.read(data, size, 1)
+
+        self.together(*[functools.partial(fail, self.array(size), size) for size in (10, 20, 30)])
 
 
 class TestPrograms(WithFake):

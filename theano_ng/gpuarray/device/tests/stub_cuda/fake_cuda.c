@@ -1,14 +1,17 @@
 /* A fake libcuda and libnvrtc in one file, for machines that have neither. The calls of cuda.c are recorded, and tests
  * set the results.
  * Copies, fills and launches are deferred until a caller waits for them, as on a real device, so that tests detect
- * memory that is reused too early.
+ * memory that is reused too early. Several threads can call the functions. With `delay`, calls that wait return late, so
+ * that another thread runs between the end of the work and the return.
  *
  * -DFAKE_WITHOUT_GRAPHS leaves out cuGraphLaunch, as an old driver does. */
 #define _GNU_SOURCE
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cuda_driver.h"
 
@@ -21,6 +24,8 @@ struct fake_state {
     uint64_t capacity, held;
     int contexts, streams, events, modules, graphs, pinned; /* numbers of existing objects */
     int fault;                                              /* the error returned by calls that wait for work */
+    int delay;                                              /* microseconds that calls that wait for work sleep */
+    int peers;                                              /* whether devices can access each other's memory */
 };
 
 static struct fake_state state;
@@ -30,6 +35,19 @@ static struct {
     char name[64];
     int status, after;
 } failing;
+
+/* The lock of everything in this file. LOCKED holds it until the end of the C block. */
+static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+
+static void unlock(int *unused)
+{
+    (void)unused;
+    pthread_mutex_unlock(&lock);
+}
+
+#define LOCKED                 \
+    pthread_mutex_lock(&lock); \
+    int locked_ __attribute__((cleanup(unlock), unused)) = 0
 
 struct fake_state *fake_state(void)
 {
@@ -41,6 +59,13 @@ void fake_reset(void)
     state = (struct fake_state){.devices = 2, .capability = 90, .driver = 12040, .compiler = 12, .capacity = 1 << 30};
     failing.name[0] = '\0';
     record_length = 0;
+}
+
+/* Reset the state, with a delay, for programs that do not know `struct fake_state`. */
+void fake_start(int delay)
+{
+    fake_reset();
+    state.delay = delay;
 }
 
 /* Make the function `name` fail once with the error `status`, after `after` successful calls. */
@@ -65,6 +90,7 @@ static void note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 static void note(const char *format, ...)
 {
+    LOCKED;
     char line[400];
     va_list arguments;
     va_start(arguments, format);
@@ -82,6 +108,7 @@ static void note(const char *format, ...)
 
 static int fails(const char *name)
 {
+    LOCKED;
     if (strcmp(failing.name, name) != 0 || failing.after-- > 0)
         return 0;
     failing.name[0] = '\0';
@@ -144,6 +171,7 @@ static __thread CUcontext current;
 
 static void until(CUstream stream, CUevent event)
 {
+    LOCKED;
     while (stream->first) {
         struct work *work = stream->first;
         int last = 0;
@@ -168,6 +196,7 @@ static void until(CUstream stream, CUevent event)
 
 static void put(CUstream stream, struct work made)
 {
+    LOCKED;
     struct work *work = malloc(sizeof *work);
     *work = made;
     work->next = NULL;
@@ -297,11 +326,27 @@ CUresult cuCtxSetCurrent(CUcontext context)
     return 0;
 }
 
+CUresult cuDeviceCanAccessPeer(int *possible, CUdevice device, CUdevice peer)
+{
+    *possible = state.peers && device != peer;
+    return 0;
+}
+
+CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
+{
+    (void)flags;
+    NEEDS_CONTEXT;
+    note("cuCtxEnablePeerAccess %d %d", current->device, peer->device);
+    CALL("cuCtxEnablePeerAccess");
+    return 0;
+}
+
 /* ---- memory ---- */
 
 CUresult cuMemGetInfo_v2(size_t *free_memory, size_t *total)
 {
     NEEDS_CONTEXT;
+    LOCKED;
     *free_memory = state.capacity - state.held;
     *total = state.capacity;
     return 0;
@@ -310,6 +355,7 @@ CUresult cuMemGetInfo_v2(size_t *free_memory, size_t *total)
 CUresult cuMemAlloc_v2(CUdeviceptr *memory, size_t size)
 {
     NEEDS_CONTEXT;
+    LOCKED;
     note("cuMemAlloc %zu", size);
     CALL("cuMemAlloc");
     if (size > state.capacity - state.held)
@@ -324,6 +370,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr *memory, size_t size)
 /* Wait for all work that may still use the memory, as the driver does. */
 CUresult cuMemFree_v2(CUdeviceptr memory)
 {
+    LOCKED;
     for (int i = 0; i < 16; ++i)
         if (streams[i])
             until(streams[i], NULL);
@@ -336,6 +383,7 @@ CUresult cuMemFree_v2(CUdeviceptr memory)
 CUresult cuMemAllocHost_v2(void **memory, size_t size)
 {
     NEEDS_CONTEXT;
+    LOCKED;
     CALL("cuMemAllocHost");
     *memory = malloc(size);
     ++state.pinned;
@@ -344,6 +392,7 @@ CUresult cuMemAllocHost_v2(void **memory, size_t size)
 
 CUresult cuMemFreeHost(void *memory)
 {
+    LOCKED;
     free(memory);
     --state.pinned;
     return 0;
@@ -409,17 +458,26 @@ CUresult cuStreamDestroy_v2(CUstream stream)
     return 0;
 }
 
+/* Return the result of a call that waits for work. */
+static CUresult waited(void)
+{
+    if (state.delay)
+        usleep((useconds_t)state.delay);
+    return state.fault;
+}
+
 CUresult cuStreamSynchronize(CUstream stream)
 {
     note("cuStreamSynchronize");
     until(stream, NULL);
-    return state.fault;
+    return waited();
 }
 
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
 {
     (void)flags;
     note("cuStreamWaitEvent");
+    LOCKED;
     if (event->stream) /* run the event's stream up to the event now: the event may be destroyed before `stream` runs */
         until(event->stream, event);
     (void)stream;
@@ -429,6 +487,7 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
 CUresult cuEventCreate(CUevent *event, unsigned flags)
 {
     NEEDS_CONTEXT;
+    LOCKED;
     (void)flags;
     *event = calloc(1, sizeof **event);
     ++state.events;
@@ -437,6 +496,7 @@ CUresult cuEventCreate(CUevent *event, unsigned flags)
 
 CUresult cuEventDestroy_v2(CUevent event)
 {
+    LOCKED;
     if (event->stream)
         until(event->stream, event);
     free(event);
@@ -446,6 +506,7 @@ CUresult cuEventDestroy_v2(CUevent event)
 
 CUresult cuEventRecord(CUevent event, CUstream stream)
 {
+    LOCKED;
     event->stream = stream;
     put(stream, (struct work){.kind = 'e', .event = event, .number = ++event->number});
     return 0;
@@ -454,9 +515,12 @@ CUresult cuEventRecord(CUevent event, CUstream stream)
 CUresult cuEventSynchronize(CUevent event)
 {
     note("cuEventSynchronize");
-    if (event->stream)
-        until(event->stream, event);
-    return state.fault;
+    {
+        LOCKED;
+        if (event->stream)
+            until(event->stream, event);
+    }
+    return waited();
 }
 
 /* ---- graphs ---- */
