@@ -40,6 +40,7 @@ gpuarray_opt gpuarray_graph_optimization -0.5 fast_compile fast_run gpuarray
 gpuarray_opt InputToGpuArrayOptimizer 0 fast_compile fast_run merge
 gpuarray_opt gpuarray_local_optimizations 1 fast_compile fast_run gpuarray gpuarray_local_optimiziations
 gpuarray_opt gpuarray_cut_transfers 2 fast_compile fast_run gpuarray
+gpuarray_opt gpuarray_keep_movement_on_host 3 fast_compile fast_run gpuarray
 canonicalize local_cut_gpua_host_gpua - fast_compile fast_run gpuarray
 gpuarray_cut_transfers cut_gpua_constant_transfers - fast_compile fast_run gpuarray
 gpuarray_cut_transfers local_cut_gpua_host_gpua - cut_gpua_host_transfers fast_compile fast_run gpuarray

@@ -239,7 +239,7 @@ class TestContexts(Test):
         """
         other = second_context()
         b, x = gpuarray_shared_constructor(np.ones(3), target=other, name="b"), T.vector()
-        for output in (x * b, b * x, T.concatenate([x, b]), T.set_subtensor(x[:3], b)):
+        for output in (x * b, b * x, T.exp(T.concatenate([x, b])), T.exp(T.set_subtensor(x[:3], b))):
             f = theano.function([x], output, mode=MODE)
             sent = [n.op.context_name for n in f.maker.fgraph.apply_nodes if isinstance(n.op, GpuFromHost)]
             self.assertEqual((sent, transfers(f)), ([other], (1, 1, 0)))
