@@ -578,7 +578,7 @@ AddConfigVar(
 )
 AddConfigVar(
     "experimental.unpickle_gpu_on_cpu",
-    "Unpickle GPU arrays as CPU arrays if there is no GPU.",
+    "Unpickle GPU arrays as NumPy arrays, also if there is a GPU.",
     BoolParam(False),
     in_c_key=False,
 )

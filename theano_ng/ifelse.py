@@ -236,8 +236,8 @@ class IfElse(Op):
         result = [None] * n
         if wanted:
             sides = [
-                [inputs[first + i].zeros_like() if points[i] is None else points[i] for i in wanted]
-                for first, points in ((1, then), (1 + n, other))
+                [_zeros_for(inputs[first + i], given[i]) if points[i] is None else points[i] for i in wanted]
+                for first, points, given in ((1, then, other), (1 + n, other, then))
             ]
             parts = IfElse(len(wanted), gpu=self.gpu, name=self.name)(inputs[0], *sides[0], *sides[1], return_list=True)
             for i, part in zip(wanted, parts):
@@ -250,11 +250,12 @@ def _copy(value):
 
 
 def _zeros_for(x, g):
-    """Return zeros with the shape of `x` and the dtype of the gradient `g`."""
+    """Return zeros with the shape of `x`, and with the dtype and the location (host or device) of the derivative `g`."""
     zeros = x.zeros_like()
-    if isinstance(g.type, TensorType) and zeros.dtype != g.dtype:
+    if hasattr(g.type, "dtype") and zeros.dtype != g.dtype:
         zeros = zeros.astype(g.dtype)
-    return zeros
+    location = getattr(g.type, "context_name", "cpu")
+    return zeros if getattr(zeros.type, "context_name", "cpu") == location else zeros.transfer(location)
 
 
 def ifelse(condition: TensorLike, then_branch: TensorLike, else_branch: TensorLike, name: str | None = None) -> Any:

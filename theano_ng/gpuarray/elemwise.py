@@ -132,6 +132,10 @@ class GpuElemwise(GpuOp, Elemwise):
     def host_op(self, node):
         return Elemwise(self.scalar_op, dict(self.inplace_pattern), nfunc_spec=self.nfunc_spec)
 
+    def c_code(self, node, name, inputs, outputs, sub):
+        """Raise MethodNotDefined. The C code of Elemwise is for host arrays, and nodes on devices run native code."""
+        raise MethodNotDefined("c_code", type(self), "device arrays are computed by native code")
+
     def perform(self, node, inputs, output_storage, params=None):
         if not divides(self.scalar_op):
             GpuOp.perform(self, node, inputs, output_storage)

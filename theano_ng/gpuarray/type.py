@@ -361,8 +361,8 @@ class GpuArrayType(Type):
 
     @staticmethod
     def may_share_memory(a, b):
-        """Return True if two arrays are views of the same memory."""
-        return pygpu.may_share_memory(a, b)
+        """Return True if two values are device arrays and views of the same memory."""
+        return may_share_memory(a, b)
 
     def value_zeros(self, shape):
         """Return an array of zeros."""
@@ -683,10 +683,10 @@ def GpuArray_pickler(cnda):
 
 
 def GpuArray_unpickler(npa, ctx_name):
-    """Restore a pickled array on the device of its context. If the context does not exist and
-    `config.experimental.unpickle_gpu_on_cpu` is set, return the host array.
+    """Restore a pickled array on the device of its context. If `config.experimental.unpickle_gpu_on_cpu` is set, return
+    the host array.
     """
-    if config.experimental.unpickle_gpu_on_cpu and ctx_name not in list_contexts():
+    if config.experimental.unpickle_gpu_on_cpu:
         return npa
     if ctx_name not in list_contexts():
         raise ContextNotDefined(
@@ -706,7 +706,12 @@ def _is_on_device(a):
     return isinstance(a, pygpu.GpuArray)
 
 
-register_may_share_memory(_is_on_device, pygpu.may_share_memory)
+def may_share_memory(a, b):
+    """Return True if two values are device arrays and views of the same memory."""
+    return _is_on_device(a) and _is_on_device(b) and pygpu.may_share_memory(a, b)
+
+
+register_may_share_memory(_is_on_device, may_share_memory)
 
 
 # ---- contexts as parameters of Ops ----

@@ -257,7 +257,13 @@ int gpucontext_property(gpucontext *ctx, int property, void *value)
     case GA_CTX_PROP_TOTAL_GMEM: *(size_t *)value = ctx->info.memory; break;
     case GA_CTX_PROP_FREE_GMEM: *(size_t *)value = ctx->info.free_memory; break;
     case GA_CTX_PROP_MAXLSIZE: *(size_t *)value = ctx->info.max_group; break;
-    case GA_CTX_PROP_MAXGSIZE: *(size_t *)value = ctx->info.max_groups; break;
+    case GA_CTX_PROP_MAXLSIZE0:
+    case GA_CTX_PROP_MAXLSIZE1:
+    case GA_CTX_PROP_MAXLSIZE2: *(size_t *)value = ctx->info.max_threads[property - GA_CTX_PROP_MAXLSIZE0]; break;
+    case GA_CTX_PROP_MAXGSIZE: *(size_t *)value = ctx->info.max_groups[0]; break;
+    case GA_CTX_PROP_MAXGSIZE0:
+    case GA_CTX_PROP_MAXGSIZE1:
+    case GA_CTX_PROP_MAXGSIZE2: *(size_t *)value = ctx->info.max_groups[property - GA_CTX_PROP_MAXGSIZE0]; break;
     case GA_CTX_PROP_LARGEST_MEMBLOCK: *(size_t *)value = ctx->info.largest; break;
     default: return context_failed(ctx, GA_INVALID_ERROR, "contexts have no property %d", property);
     }

@@ -276,7 +276,10 @@ static int cuda_info(device *base, device_info *info)
     info->alignment = 256; /* enough for kernels; only textures may need 512 */
     info->local_memory = (size_t)attribute(d, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
     info->max_group = (size_t)attribute(d, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
-    info->max_groups = (size_t)attribute(d, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X);
+    for (int axis = 0; axis < 3; ++axis) {
+        info->max_threads[axis] = (size_t)attribute(d, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X + axis);
+        info->max_groups[axis] = (size_t)attribute(d, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X + axis);
+    }
     info->processors = (unsigned)attribute(d, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
     info->warp = (unsigned)attribute(d, CU_DEVICE_ATTRIBUTE_WARP_SIZE);
     info->has_double = info->has_half = 1;

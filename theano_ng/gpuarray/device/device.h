@@ -23,16 +23,17 @@ typedef struct device {
 } device;
 
 typedef struct device_info {
-    char name[128];      /* "Tesla K80" */
-    char id[64];         /* PCI address, such as "0000:83:00.0"; in OpenCL, platform and device number, as "0:1" */
-    char binaries[160];  /* the kind of device and the versions of compiler and driver, on which binaries depend */
-    size_t memory;       /* bytes in total */
-    size_t free_memory;  /* bytes free now; `memory` if the back end cannot find out */
-    size_t largest;      /* maximum size of one allocation, in bytes */
-    size_t alignment;    /* alignment of blocks inside a segment, bytes */
-    size_t local_memory; /* bytes of local memory that a group can use */
-    size_t max_group;    /* maximum number of threads in a group */
-    size_t max_groups;   /* maximum number of groups in a launch, along the first axis */
+    char name[128];        /* "Tesla K80" */
+    char id[64];           /* PCI address, such as "0000:83:00.0"; in OpenCL, platform and device number, as "0:1" */
+    char binaries[160];    /* the kind of device and the versions of compiler and driver, on which binaries depend */
+    size_t memory;         /* bytes in total */
+    size_t free_memory;    /* bytes free now; `memory` if the back end cannot find out */
+    size_t largest;        /* maximum size of one allocation, in bytes */
+    size_t alignment;      /* alignment of blocks inside a segment, bytes */
+    size_t local_memory;   /* bytes of local memory that a group can use */
+    size_t max_group;      /* maximum number of threads in a group */
+    size_t max_threads[3]; /* maximum number of threads in a group along each axis */
+    size_t max_groups[3];  /* maximum number of groups in a launch along each axis */
     unsigned processors;
     unsigned warp; /* threads that run in lockstep; 1 on CPUs */
     int has_double, has_half;

@@ -46,6 +46,7 @@ enum {
     CL_PLATFORM_VERSION = 0x0901,
     CL_DEVICE_MAX_COMPUTE_UNITS = 0x1002,
     CL_DEVICE_MAX_WORK_GROUP_SIZE = 0x1004,
+    CL_DEVICE_MAX_WORK_ITEM_SIZES = 0x1005,
     CL_DEVICE_MAX_MEM_ALLOC_SIZE = 0x1010,
     CL_DEVICE_MEM_BASE_ADDR_ALIGN = 0x1019,
     CL_DEVICE_GLOBAL_MEM_SIZE = 0x101F,
@@ -387,7 +388,11 @@ static int opencl_info(device *base, device_info *info)
         info->alignment = 256;
     info->local_memory = opencl_number(d, CL_DEVICE_LOCAL_MEM_SIZE);
     info->max_group = opencl_number(d, CL_DEVICE_MAX_WORK_GROUP_SIZE);
-    info->max_groups = (size_t)INT32_MAX;
+    for (int axis = 0; axis < 3; ++axis) {
+        info->max_threads[axis] = info->max_group;
+        info->max_groups[axis] = (size_t)INT32_MAX; /* OpenCL does not limit the number of groups */
+    }
+    cl.clGetDeviceInfo(d->id, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof info->max_threads, info->max_threads, NULL);
     info->processors = (unsigned)opencl_number(d, CL_DEVICE_MAX_COMPUTE_UNITS);
     info->on_host = opencl_on_processor(d) ? 1 : (int)opencl_number(d, CL_DEVICE_HOST_UNIFIED_MEMORY);
     info->warp = opencl_on_processor(d) ? 1 : 32;

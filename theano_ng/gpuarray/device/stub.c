@@ -207,7 +207,10 @@ static int stub_info(device *base, device_info *info)
     info->alignment = ALIGNMENT;
     info->local_memory = 48 << 10;
     info->max_group = 1024;
-    info->max_groups = INT32_MAX;
+    for (int axis = 0; axis < 3; ++axis) {
+        info->max_threads[axis] = info->max_group;
+        info->max_groups[axis] = INT32_MAX;
+    }
     info->processors = 1;
     info->warp = 32;
     info->has_double = info->has_half = info->shares_addresses = 1;

@@ -4,7 +4,7 @@ If pygpu is not installed, ``import pygpu`` returns this package in programs tha
 driver is loaded before a context is opened.
 """
 
-from theano_ng.gpuarray.pygpu import blas, collectives, dtypes, elemwise, operations, reduction, tools
+from theano_ng.gpuarray.pygpu import basic, blas, collectives, dtypes, elemwise, operations, reduction, tools
 from theano_ng.gpuarray.pygpu._array import ndgpuarray
 from theano_ng.gpuarray.pygpu._elemwise import GpuElemwise, arg
 from theano_ng.gpuarray.pygpu.gpuarray import (

@@ -122,7 +122,7 @@ class GpuElemwise:
                 )
         values = [_scalar(a, value) if a.scalar else value for a, value in zip(self.args, values)]
         values = copy_overlapping(values, [a.write for a in self.args])
-        n, nd, dims, strides, offsets, _ = check_args(values, collapse=True, broadcast=broadcast)
+        n, nd, dims, strides, offsets = check_args(values, collapse=True, broadcast=broadcast)
         shape = np.broadcast_shapes(*[v.shape for v in values if isinstance(v, GpuArray)])
         for a, value in zip(self.args, values):
             if a.write and value.shape != shape:

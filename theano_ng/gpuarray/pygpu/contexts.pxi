@@ -229,6 +229,19 @@ cdef public class GpuContext [object PyGpuContextObject, type _PyGpuContextType]
         return name.decode("utf-8", "replace")
 
     @property
+    def pcibusid(self):
+        """The PCI bus id of the device.
+
+        Raises
+        ------
+        UnsupportedException
+            If the device is an OpenCL device: OpenCL does not report the bus id.
+        """
+        if self.kind == b"opencl":
+            raise UnsupportedException("%s has no PCI bus id: OpenCL does not report it" % self.devname)
+        return self.unique_id
+
+    @property
     def bin_id(self):
         """A text that identifies the device and compiler for which binaries are built."""
         cdef const char *name = NULL
@@ -254,8 +267,18 @@ cdef public class GpuContext [object PyGpuContextObject, type _PyGpuContextType]
 
     @property
     def maxlsize0(self):
-        """The maximum number of threads in a group, along the first axis. It equals `maxlsize`."""
-        return self.maxlsize
+        """The maximum number of threads in a group, along the first axis."""
+        return _number(self, GA_CTX_PROP_MAXLSIZE0)
+
+    @property
+    def maxlsize1(self):
+        """The maximum number of threads in a group, along the second axis."""
+        return _number(self, GA_CTX_PROP_MAXLSIZE1)
+
+    @property
+    def maxlsize2(self):
+        """The maximum number of threads in a group, along the third axis."""
+        return _number(self, GA_CTX_PROP_MAXLSIZE2)
 
     @property
     def maxgsize(self):
@@ -265,7 +288,17 @@ cdef public class GpuContext [object PyGpuContextObject, type _PyGpuContextType]
     @property
     def maxgsize0(self):
         """The maximum number of groups in a launch, along the first axis."""
-        return self.maxgsize
+        return _number(self, GA_CTX_PROP_MAXGSIZE0)
+
+    @property
+    def maxgsize1(self):
+        """The maximum number of groups in a launch, along the second axis."""
+        return _number(self, GA_CTX_PROP_MAXGSIZE1)
+
+    @property
+    def maxgsize2(self):
+        """The maximum number of groups in a launch, along the third axis."""
+        return _number(self, GA_CTX_PROP_MAXGSIZE2)
 
     @property
     def total_gmem(self):

@@ -31,7 +31,8 @@ cdef extern from "gpuarray/error.h" nogil:
 cdef extern from "gpuarray/buffer.h" nogil:
     enum:
         GA_CTX_PROP_DEVNAME, GA_CTX_PROP_LMEMSIZE, GA_CTX_PROP_NUMPROCS, GA_CTX_PROP_BIN_ID, GA_CTX_PROP_TOTAL_GMEM, GA_CTX_PROP_FREE_GMEM
-        GA_CTX_PROP_MAXLSIZE, GA_CTX_PROP_MAXGSIZE, GA_CTX_PROP_LARGEST_MEMBLOCK, GA_CTX_PROP_UNIQUE_ID
+        GA_CTX_PROP_MAXLSIZE, GA_CTX_PROP_MAXGSIZE, GA_CTX_PROP_MAXLSIZE0, GA_CTX_PROP_MAXLSIZE1, GA_CTX_PROP_MAXLSIZE2
+        GA_CTX_PROP_MAXGSIZE0, GA_CTX_PROP_MAXGSIZE1, GA_CTX_PROP_MAXGSIZE2, GA_CTX_PROP_LARGEST_MEMBLOCK, GA_CTX_PROP_UNIQUE_ID
         GA_KERNEL_PROP_MAXLSIZE, GA_KERNEL_PROP_PREFLSIZE, GA_KERNEL_PROP_NUMARGS
     gpucontext *gpucontext_open(const char *name, int flags, double preallocate, int *code, char *text, size_t size)
     void gpucontext_retain(gpucontext *)

@@ -73,6 +73,15 @@ include "contexts.pxi"
 include "new_arrays.pxi"
 
 
+_take = None
+
+
+def set_take(function):
+    """Set the function behind `GpuArray.take1`. The module `basic` calls this function."""
+    global _take
+    _take = function
+
+
 # Functions of the module `elemwise`. `set_operators` stores them here; without them, the operators do not work.
 _binary, _in_place, _compare, _unary, _divmod = {}, None, None, None, None
 
@@ -96,6 +105,13 @@ cdef object _operate(str name, a, b):
 include "exchange.pxi"
 
 
+# The short names of flags
+_FLAG_NAMES = {
+    "C": "c_contiguous", "F": "f_contiguous", "O": "owndata", "W": "writeable", "A": "aligned", "U": "updateifcopy", "B": "behaved", "CA": "carray",
+    "FA": "farray",
+}
+
+
 class Flags:
     """The flags of an array, as attributes and as items: ``flags.c_contiguous`` or ``flags["C_CONTIGUOUS"]``."""
 
@@ -117,7 +133,7 @@ class Flags:
 
     def __getitem__(self, name):
         try:
-            return getattr(self, {"C": "c_contiguous", "F": "f_contiguous", "A": "aligned", "W": "writeable", "O": "owndata"}.get(name, name.lower()))
+            return getattr(self, _FLAG_NAMES.get(name, name.lower()))
         except AttributeError:
             raise KeyError(name) from None
 
@@ -164,6 +180,22 @@ cdef public class GpuArray [object PyGpuArrayObject, type _PyGpuArrayType]:
         """The distance between elements along each axis, in bytes."""
         cdef unsigned i
         return tuple([self.ga.strides[i] for i in range(self.ga.nd)])
+
+    @strides.setter
+    def strides(self, strides):
+        """Raise ValueError if the number of strides is wrong, or an element would be outside of the memory."""
+        cdef GpuArray other
+        cdef size_t dims[32]
+        cdef ssize_t steps[32]
+        cdef unsigned i
+        cdef tuple given = tuple(strides)
+        if len(given) != self.ga.nd:
+            raise ValueError("got %d strides for an array with %d axes" % (len(given), self.ga.nd))
+        for i in range(self.ga.nd):
+            dims[i], steps[i] = self.ga.dimensions[i], given[i]
+        other = pygpu_fromgpudata(self.ga.data, self.ga.offset, self.ga.typecode, self.ga.nd, dims, steps, self.context,
+                                  self.ga.flags & GA_WRITEABLE, self.base, type(self))
+        _swap(self, other)
 
     @property
     def ndim(self):
@@ -230,6 +262,22 @@ cdef public class GpuArray [object PyGpuArrayObject, type _PyGpuArrayType]:
         return self.ga.dimensions[0]
 
     # -- views --
+
+    def _empty_like_me(self, dtype=None, order="C"):
+        """Return an array with undefined elements, and with the shape, class and context of this array.
+
+        Parameters
+        ----------
+        dtype : dtype, optional
+            By default, the dtype of this array.
+        order : str
+            "C" or "F"
+        """
+        return pygpu_empty_like(self, _order(order), self.ga.typecode if dtype is None else dtype_to_typecode(dtype))
+
+    def take1(self, idx):
+        """Return the rows that a device array of integers selects; see `pygpu.basic.take1`."""
+        return _take(self, idx)
 
     def view(self, cls=None):
         """Return a view of the whole array. Its class is `cls`, by default the class of this array."""
@@ -379,12 +427,14 @@ cdef public class GpuArray [object PyGpuArrayObject, type _PyGpuArrayType]:
         return made
 
     def write(self, src):
-        """Copy a host array of the same shape into this array, which must be contiguous."""
+        """Copy a host array of the same shape and dtype into this array, which must be contiguous."""
         cdef const char[::1] flat
         cdef const char *data = NULL
         cdef size_t size = self.nbytes
         cdef int code
-        host = np.asarray(src, dtype=self.dtype)
+        host = np.asarray(src)
+        if host.dtype != self.dtype:
+            raise ValueError("an array of dtype %s cannot be written into an array of dtype %s: convert it first" % (host.dtype, self.dtype))
         if host.shape != self.shape:
             raise ValueError("an array of shape %s cannot be written into an array of shape %s" % (host.shape, self.shape))
         if not self.ga.flags & (GA_C_CONTIGUOUS | GA_F_CONTIGUOUS):
@@ -638,7 +688,9 @@ cdef public class GpuArray [object PyGpuArrayObject, type _PyGpuArrayType]:
     # -- conversion to scalars --
 
     def __bool__(self):
-        if self.size != 1:
+        if self.size == 0:
+            return False
+        if self.size > 1:
             raise ValueError("the truth value of an array of %d elements is not defined" % self.size)
         return bool(np.asarray(self).item())
 

@@ -263,7 +263,14 @@ def from_gpudata(size_t data, offset, dtype, shape, context=None, strides=None, 
 
 
 def may_share_memory(a, b):
-    """Return True if two arrays are views of the same memory. If one of them is not a device array, return False."""
-    if not isinstance(a, GpuArray) or not isinstance(b, GpuArray):
-        return False
+    """Return True if two device arrays are views of the same memory.
+
+    Raises
+    ------
+    TypeError
+        If an argument is not a device array.
+    """
+    for value in (a, b):
+        if not isinstance(value, GpuArray):
+            raise TypeError("expected two device arrays, got %s" % type(value).__name__)
     return bool(GpuArray_share(&(<GpuArray>a).ga, &(<GpuArray>b).ga))

@@ -7,7 +7,7 @@ from theano_ng.gpuarray.pygpu import gpuarray
 from theano_ng.gpuarray.pygpu._elemwise import flags_of
 from theano_ng.gpuarray.pygpu.dtypes import dtype_to_ctype, parse_c_arg_backend
 from theano_ng.gpuarray.pygpu.gpuarray import SIZE, SSIZE, GpuArray, number_fits
-from theano_ng.gpuarray.pygpu.tools import ArrayArg, ScalarArg, copy_overlapping, per_context
+from theano_ng.gpuarray.pygpu.tools import ArrayArg, ScalarArg, broadcast_strides, copy_overlapping, per_context
 
 __all__ = ["ReductionKernel", "extreme", "parse_c_args", "reduce1"]
 
@@ -37,8 +37,9 @@ class ReductionKernel:
     map_expr : str, optional
         C expression of the values to reduce, in terms of the arguments. Elements of an array `x` are written ``x[i]``.
         By default, the elements of the first array are reduced.
-    arguments : str or sequence of Argument
-        The arguments of the kernel. A str contains their C declarations; see `parse_c_args`.
+    arguments : str or sequence of Argument, optional
+        The arguments of the kernel. A str contains their C declarations; see `parse_c_args`. By default, the kernel
+        has one argument, an array of `dtype_out`.
     preamble : str
         Source code in front of the kernel.
     """
@@ -51,6 +52,8 @@ class ReductionKernel:
         self.redux = tuple([bool(flag) for flag in redux])
         if not any(self.redux):
             raise ValueError("at least one axis must be reduced")
+        if arguments is None:
+            arguments = [ArrayArg(self.dtype_out, "reduced")]
         self.arguments = parse_c_args(arguments) if isinstance(arguments, str) else tuple(arguments)
         arrays = [a for a in self.arguments if a.isarray()]
         if not arrays:
@@ -59,7 +62,7 @@ class ReductionKernel:
         self.preamble = preamble
         self.nd = len(self.redux)
 
-    def __call__(self, *args, out=None, **unused):
+    def __call__(self, *args, out=None, broadcast=False):
         """Reduce arrays of the same shape.
 
         Parameters
@@ -67,6 +70,8 @@ class ReductionKernel:
         *args : GpuArray and numbers
         out : GpuArray, optional
             The array for the result. Arguments that overlap it are copied first.
+        broadcast : bool
+            If True, the arrays are broadcast to one shape first.
 
         Returns
         -------
@@ -81,9 +86,10 @@ class ReductionKernel:
         """
         self._check_types(args)
         arrays = [a for a in args if isinstance(a, GpuArray)]
-        shape = arrays[0].shape
-        if len(shape) != self.nd or any(a.shape != shape for a in arrays):
-            raise ValueError("expected arrays of %d axes and one shape, got %s" % (self.nd, [a.shape for a in arrays]))
+        shapes = [a.shape for a in arrays]
+        shape = np.broadcast_shapes(*shapes) if broadcast else shapes[0]
+        if len(shape) != self.nd or not broadcast and any(other != shape for other in shapes):
+            raise ValueError("expected arrays of %d axes and one shape, got %s" % (self.nd, shapes))
         kept = tuple([n for n, reduced in zip(shape, self.redux) if not reduced])
         if out is None:
             out = gpuarray.empty(kept, self.dtype_out, context=self.context, cls=type(arrays[0]))
@@ -106,7 +112,10 @@ class ReductionKernel:
             out.offset,
         ]
         for value in args:
-            given.extend([value, value.offset, *value.strides] if isinstance(value, GpuArray) else [value])
+            if isinstance(value, GpuArray):
+                given.extend([value, value.offset, *broadcast_strides(value, shape)])
+            else:
+                given.append(value)
         kernel = _kernel(
             self.context,
             self.dtype_out,

@@ -122,6 +122,8 @@ def check_contig(args):
 def check_args(args, collapse=False, broadcast=False):
     """Compute the axes, strides and offsets of a loop over several arrays.
 
+    If all arrays are contiguous in the same order and `collapse` is True, the loop has one axis.
+
     Parameters
     ----------
     args : sequence of GpuArray and numbers
@@ -141,8 +143,6 @@ def check_args(args, collapse=False, broadcast=False):
         Strides in bytes. None for numbers.
     offsets : tuple of (int or None)
         Offsets in bytes. None for numbers.
-    contiguous : bool
-        Whether the axes were merged into one because all arrays are contiguous.
 
     Raises
     ------
@@ -158,18 +158,19 @@ def check_args(args, collapse=False, broadcast=False):
         raise TypeError("at least one argument must be an array")
     if contiguous and collapse:
         strides = tuple([(a.itemsize,) if isinstance(a, GpuArray) else None for a in args])
-        return n, 1, (n,), strides, offsets, True
+        return n, 1, (n,), strides, offsets
     shapes = {a.shape for a in arrays}
     if len(shapes) > 1 and not broadcast:
         raise ValueError("arrays have different shapes: %s" % ", ".join(map(str, sorted(shapes))))
     dims = list(np.broadcast_shapes(*shapes))
-    strides = [_strides_in(a, dims) if isinstance(a, GpuArray) else None for a in args]
+    strides = [broadcast_strides(a, dims) if isinstance(a, GpuArray) else None for a in args]
     if collapse:
         dims, strides = _collapsed(dims, strides)
-    return prod(dims), len(dims), tuple(dims), tuple([s if s is None else tuple(s) for s in strides]), offsets, False
+    return prod(dims), len(dims), tuple(dims), tuple([s if s is None else tuple(s) for s in strides]), offsets
 
 
-def _strides_in(a, dims):
+def broadcast_strides(a, dims):
+    """Return the strides of an array in bytes, after it is broadcast to the shape `dims`."""
     missing = len(dims) - a.ndim
     return [0] * missing + [0 if n == 1 and n != m else s for n, s, m in zip(a.shape, a.strides, dims[missing:])]
 

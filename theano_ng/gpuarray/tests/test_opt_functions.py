@@ -16,6 +16,7 @@ from theano_ng.compile.monitormode import MonitorMode
 from theano_ng.compile.nanguardmode import NanGuardMode
 from theano_ng.configdefaults import config
 from theano_ng.gof.opt import check_stack_trace
+from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.gpuarray.basic_ops import GpuFromHost, GpuToGpu, HostFromGpu
 from theano_ng.gpuarray.devices import transfer
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
@@ -24,6 +25,7 @@ from theano_ng.gpuarray.tests.device import DEVICE, context
 from theano_ng.gpuarray.type import (
     GpuArraySharedVariable,
     GpuArrayType,
+    get_context,
     gpuarray_shared_constructor,
     list_contexts,
     reg_context,
@@ -347,6 +349,25 @@ class TestTypes(Test):
             expected = [np.arange(3.0), row * 2, value] if flag else [row, np.arange(3.0) * 3, value + 1]
             for result, right in zip(results, [*expected, 3.0]):
                 np.testing.assert_array_equal(result, right)
+
+    def test_derivatives_of_branches(self):
+        """Branches on the device have derivatives on the device, and the other branch has zeros."""
+        c, (a, b) = T.iscalar("c"), [GpuArrayType("float64", (False,), None)() for _ in range(2)]
+        forward = theano.function([c, a, b], T.Rop(ifelse(c, a, b * 2), a, a), on_unused_input="ignore")
+        backward = theano.function([c, a, b], T.grad(ifelse(c, a, b).sum(), [a, b]))
+        x, y = np.arange(3.0), np.ones(3)
+        placed = [pygpu.array(value, context=get_context(None)) for value in (x, y)]
+        for flag in (0, 1):
+            np.testing.assert_array_equal(forward(flag, *placed), x * flag)
+            for result, right in zip(backward(flag, *placed), (y, 0 * y) if flag else (0 * y, y)):
+                self.assertIsInstance(result, pygpu.GpuArray)
+                np.testing.assert_array_equal(result, right)
+
+    def test_linker_c(self):
+        """The linker "c" says that nodes on a device have no C code."""
+        a = self.shared(np.arange(3.0))
+        with self.assertRaisesRegex(MethodNotDefined, "class GpuElemwise.* has no C code.*Linker 'c' makes one"):
+            theano.function([], T.tanh(a), mode=theano.Mode("c", "fast_run").including("gpuarray"))
 
 
 class TestModes(Test):

@@ -211,12 +211,100 @@ class TestArrays(unittest.TestCase):
         for bad in (np.empty((2, 3)), np.empty((2, 3, 4), "float32"), out[:, ::-1]):
             with self.assertRaises(ValueError):
                 self.array.read(bad)
+        for dtype in ("float32", "int64", ">f8"):
+            with self.assertRaisesRegex(
+                ValueError, "cannot be written into an array of dtype float64: convert it first"
+            ):
+                self.array.write(self.host.astype(dtype))
+
+    def test_flags(self):
+        """Flags have NumPy's names, including the short names."""
+        names = "C F O W A FNC FORC BEHAVED B CARRAY CA"
+        host = self.host.copy()
+        for a, h in ((self.array, host), (self.array.T, host.T), (self.array[:, 1], host[:, 1])):
+            self.assertEqual([a.flags[n] for n in names.split()], [h.flags[n] for n in names.split()])
+            self.assertFalse(a.flags["U"] or a.flags["UPDATEIFCOPY"])
+            self.assertEqual(a.flags["FA"], a.flags["FNC"])
+            self.assertEqual(a.flags["FARRAY"], a.flags["FNC"])
+        with self.assertRaises(KeyError):
+            self.array.flags["Z"]
+
+    def test_strides(self):
+        """New strides select other elements of the memory, as in NumPy, and must not leave the memory."""
+        a, h = self.array[0].view(), self.host[0]
+        for strides in ((8, 8), (0, 16), (40, 0)):
+            a.strides = strides
+            self.assertEqual(a.strides, strides)
+            np.testing.assert_array_equal(a, np.lib.stride_tricks.as_strided(h, strides=strides))
+        for strides in ((800, 8), (-8, 8), (8,), (8, 8, 8)):
+            with self.assertRaises(ValueError):
+                a.strides = strides
+        self.assertEqual(a.strides, (40, 0))
+
+    def test_empty_like(self):
+        class Mine(pygpu.GpuArray):
+            pass
+
+        a = self.array.view(Mine)
+        for order in "CF":
+            made = a._empty_like_me(order=order)
+            self.assertEqual((type(made), made.shape, made.dtype), (Mine, a.shape, a.dtype))
+            self.assertTrue(made.flags[order])
+        self.assertEqual(a._empty_like_me("int8").dtype, np.int8)
+
+    def test_triangles(self):
+        for name in ("tril", "triu"):
+            triangle = getattr(pygpu.basic, name)
+            for dtype in DTYPES:
+                for shape in ((3, 5), (5, 3), (4, 4), (0, 3), (1, 1)):
+                    h = np.ones(shape, dtype)
+                    a = pygpu.array(h, context=ctx)
+                    np.testing.assert_array_equal(triangle(a), getattr(np, name)(h))
+                    np.testing.assert_array_equal(a, h)
+            h = np.arange(1.0, 49.0).reshape(6, 8)
+            a = pygpu.array(h, context=ctx)
+            part = a[::-2, 1::2].T
+            expected = getattr(np, name)(h[::-2, 1::2].T)
+            np.testing.assert_array_equal(triangle(part), expected)
+            self.assertIs(triangle(part, inplace=True), part)
+            np.testing.assert_array_equal(part, expected)
+            h[::-2, 1::2].T[:] = expected
+            np.testing.assert_array_equal(a, h)
+            with self.assertRaisesRegex(ValueError, "expected a matrix, got an array with 3 axes"):
+                triangle(self.array)
+
+    def test_rows(self):
+        for dtype in DTYPES:
+            for index in ("int8", "int32", "int64", "uint8"):
+                h = np.arange(30).reshape(5, 2, 3).astype(dtype)
+                i = np.array([4, 0, 0, 3] if index == "uint8" else [4, -1, 0, -5], index)
+                a, places = pygpu.array(h, context=ctx), pygpu.array(i, context=ctx)
+                np.testing.assert_array_equal(a.take1(places), h[i])
+                np.testing.assert_array_equal(a[::-1, :, ::2].take1(places[::-2]), h[::-1, :, ::2][i[::-2]])
+                self.assertEqual(a.take1(places[:0]).shape, (0, 2, 3))
+                for wrong in ([5], [0, 100] if index == "uint8" else [0, -6]):
+                    for rows in (a, a[:, :0]):
+                        with self.assertRaisesRegex(IndexError, "out of bounds for axis 0 with size 5"):
+                            rows.take1(pygpu.array(np.array(wrong, index), context=ctx))
+        np.testing.assert_array_equal(pygpu.array([3, 4], context=ctx).take1(pygpu.array([1], context=ctx)), [4])
+        for bad in (np.array([1]), [1], 1, pygpu.array([1.0], context=ctx)):
+            with self.assertRaises(TypeError):
+                a.take1(bad)
+        for rows, bad in ((a, pygpu.array([[1]], context=ctx)), (pygpu.array(1, context=ctx), places)):
+            with self.assertRaises(ValueError):
+                rows.take1(bad)
+
+    def test_may_share_memory_is_for_device_arrays(self):
+        for other in (self.host, 3, None):
+            with self.assertRaisesRegex(TypeError, "expected two device arrays"):
+                pygpu.may_share_memory(self.array, other)
 
     def test_numbers(self):
         self.assertEqual(float(pygpu.array(2.5, context=ctx)), 2.5)
         self.assertEqual(int(pygpu.array([3], context=ctx)), 3)
         self.assertEqual([10, 11, 12][pygpu.array(2, context=ctx)], 12)
         self.assertTrue(pygpu.array(True, context=ctx))
+        self.assertFalse(pygpu.empty((0, 3), context=ctx))
         with self.assertRaises(ValueError):
             bool(self.array)
         with self.assertRaises(TypeError):
@@ -466,6 +554,24 @@ class TestReductions(unittest.TestCase):
         ):
             with self.assertRaisesRegex(ValueError, "the result must be a writeable array of shape"):
                 kernel(a, out=bad)
+
+    def test_default_argument(self):
+        """Without arguments, the kernel reduces one array of the result's dtype."""
+        kernel = pygpu.reduction.ReductionKernel(ctx, "float32", "0", "a + b", [True, False])
+        h = np.arange(6, dtype="float32").reshape(2, 3)
+        np.testing.assert_array_equal(kernel(pygpu.array(h, context=ctx)), h.sum(0))
+
+    def test_broadcast(self):
+        kernel = pygpu.reduction.ReductionKernel(
+            ctx, "float32", "0", "a + b", [False, True], "x[i] * y[i]", "float *x, float *y"
+        )
+        h = np.arange(6, dtype="float32").reshape(2, 3)
+        for other in (h[:1], h[:, :1], h[:1, :1], h):
+            x, y = pygpu.array(h, context=ctx), pygpu.array(other, context=ctx)
+            np.testing.assert_array_equal(kernel(x, y, broadcast=True), (h * other).sum(1))
+            np.testing.assert_array_equal(kernel(y, x, broadcast=True), (h * other).sum(1))
+        with self.assertRaises(ValueError):
+            kernel(x, pygpu.array(h[:, :2], context=ctx), broadcast=True)
 
     def test_of_an_expression(self):
         h = np.arange(6.0, dtype="float32").reshape(2, 3)

@@ -136,7 +136,10 @@ class TestWithoutValues(unittest.TestCase):
         with self.assertRaisesRegex(ContextNotDefined, "the pickle contains an array of context 'elsewhere'"):
             GpuArray_unpickler(np.ones(2), "elsewhere")
         with change_flags({"experimental.unpickle_gpu_on_cpu": True}):
-            np.testing.assert_array_equal(GpuArray_unpickler(np.ones(2), "elsewhere"), np.ones(2))
+            for name in ("elsewhere", context()):
+                value = GpuArray_unpickler(np.ones(2), name)
+                self.assertIs(type(value), np.ndarray)
+                np.testing.assert_array_equal(value, np.ones(2))
 
 
 class OnDevice(unittest.TestCase):

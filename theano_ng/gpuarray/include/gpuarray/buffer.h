@@ -22,7 +22,13 @@ enum ga_ctx_property {
     GA_CTX_PROP_MAXGSIZE = 13,         /* size_t */
     GA_CTX_PROP_LARGEST_MEMBLOCK = 20, /* size_t */
     GA_CTX_PROP_UNIQUE_ID = 21,        /* char[16] */
-    GA_KERNEL_PROP_MAXLSIZE = 1024,    /* size_t */
+    GA_CTX_PROP_MAXLSIZE0 = 40,        /* size_t: limits of a group along the three axes */
+    GA_CTX_PROP_MAXLSIZE1 = 41,
+    GA_CTX_PROP_MAXLSIZE2 = 42,
+    GA_CTX_PROP_MAXGSIZE0 = 43, /* size_t: limits of the number of groups along the three axes */
+    GA_CTX_PROP_MAXGSIZE1 = 44,
+    GA_CTX_PROP_MAXGSIZE2 = 45,
+    GA_KERNEL_PROP_MAXLSIZE = 1024, /* size_t */
     GA_KERNEL_PROP_PREFLSIZE = 1025,
     GA_KERNEL_PROP_NUMARGS = 1026, /* unsigned */
     GA_KERNEL_PROP_TYPES = 1027,   /* const int * */
