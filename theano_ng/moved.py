@@ -78,7 +78,7 @@ REMOVED = {"sandbox.cuda": "the GPU back-end before theano_ng.gpuarray, which Th
 """Module of Theano 1.0 of which only a test of availability exists -> a description of the removed feature."""
 
 MISSING = {
-    "linear algebra on GPUs": "gpuarray.blas gpuarray.linalg gpuarray.fft",
+    "linear algebra on GPUs": "gpuarray.linalg gpuarray.fft",
     "networks on GPUs": "gpuarray.blocksparse gpuarray.ctc gpuarray.neighbours gpuarray.nnet gpuarray.pool",
     "random numbers on GPUs": "gpuarray.multinomial gpuarray.rng_mrg gpuarray.sort",
     "cuDNN": "gpuarray.cudnn_defs gpuarray.dnn gpuarray.dnn_opt",

@@ -35,7 +35,8 @@ typedef struct device_info {
     size_t max_threads[3]; /* maximum number of threads in a group along each axis */
     size_t max_groups[3];  /* maximum number of groups in a launch along each axis */
     unsigned processors;
-    unsigned warp; /* threads that run in lockstep; 1 on CPUs */
+    unsigned warp;         /* threads that run in lockstep; 1 on CPUs */
+    unsigned vector_bytes; /* size of the vectors in which one thread computes; 0 on GPUs */
     int has_double, has_half;
     int on_host;          /* whether device memory is host memory */
     int shares_addresses; /* whether `copy` also accepts memory of other devices of this back end */

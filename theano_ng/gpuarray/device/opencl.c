@@ -57,6 +57,7 @@ enum {
     CL_DEVICE_EXTENSIONS = 0x1030,
     CL_DEVICE_TYPE = 0x1000,
     CL_DEVICE_HOST_UNIFIED_MEMORY = 0x1035,
+    CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT = 0x103A,
     CL_PROGRAM_BINARY_SIZES = 0x1165,
     CL_PROGRAM_BINARIES = 0x1166,
     CL_PROGRAM_BUILD_LOG = 0x1183,
@@ -396,6 +397,8 @@ static int opencl_info(device *base, device_info *info)
     info->processors = (unsigned)opencl_number(d, CL_DEVICE_MAX_COMPUTE_UNITS);
     info->on_host = opencl_on_processor(d) ? 1 : (int)opencl_number(d, CL_DEVICE_HOST_UNIFIED_MEMORY);
     info->warp = opencl_on_processor(d) ? 1 : 32;
+    info->vector_bytes =
+        opencl_on_processor(d) ? 4 * (unsigned)opencl_number(d, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT) : 0;
     if (cl.clGetDeviceInfo(d->id, CL_DEVICE_EXTENSIONS, 0, NULL, &size) == CL_SUCCESS
         && (extensions = calloc(1, size + 1)) != NULL
         && cl.clGetDeviceInfo(d->id, CL_DEVICE_EXTENSIONS, size, extensions, NULL) == CL_SUCCESS)

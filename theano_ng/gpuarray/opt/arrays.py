@@ -53,7 +53,7 @@ def local_gpua_reshape(op, context_name, inputs, outputs):
     """reshape(host(A), i, ndim=3)  ->  host(GpuReshape(3)(A, i))"""
     x, shape = inputs
     new = GpuReshape(op.ndim)(as_gpuarray_variable(x, context_name), *on_host([shape]))
-    return _with_pattern(new, outputs[0])
+    return with_pattern(new, outputs[0])
 
 
 @lifts(Flatten)
@@ -64,10 +64,10 @@ def local_gpua_flatten(op, context_name, inputs, outputs):
     lengths = [x.shape[i] for i in range(x.ndim)]
     # Do not use -1 as the last length: it is ambiguous if another length is 0.
     last = functools.reduce(operator.mul, lengths[kept:]) if kept else -1
-    return _with_pattern(GpuReshape(op.outdim)(x, [*lengths[:kept], last]), outputs[0])
+    return with_pattern(GpuReshape(op.outdim)(x, [*lengths[:kept], last]), outputs[0])
 
 
-def _with_pattern(new, old):
+def with_pattern(new, old):
     """Return `new` with the broadcast pattern of `old`."""
     if new.broadcastable == old.broadcastable:
         return new

@@ -1,25 +1,20 @@
 """Products of vectors and matrices on devices, for float16, float32 and float64.
 
-The same kernels are used on every device. float16 products are summed in float32.
+The kernels are those of `kernels.product`. float16 products are summed in float32.
 """
 
-import numpy as np
-
-from theano_ng.gpuarray.kernels.samples import KernelSample
+from theano_ng.gof.native import obtain_kernels
+from theano_ng.gpuarray.kernels.product import BATCH, DTYPES, product_code
 from theano_ng.gpuarray.pygpu import gpuarray
-from theano_ng.gpuarray.pygpu._elemwise import flags_of
-from theano_ng.gpuarray.pygpu.dtypes import dtype_to_ctype
-from theano_ng.gpuarray.pygpu.gpuarray import SIZE, SSIZE, GpuArray
+from theano_ng.gpuarray.pygpu.gpuarray import GpuArray
 from theano_ng.gpuarray.pygpu.tools import overlaps, per_context
 
 __all__ = ["dot", "gemm", "gemmBatch_3d", "gemv", "ger", "rgemmBatch_3d"]
 
-_FLOATS = ("float16", "float32", "float64")
-
 
 def _checked(name, wanted, *arrays):
     for a, ndim in zip(arrays, wanted):
-        if a is not None and (not isinstance(a, GpuArray) or a.ndim != ndim or a.dtype.name not in _FLOATS):
+        if a is not None and (not isinstance(a, GpuArray) or a.ndim != ndim or a.dtype.name not in DTYPES):
             what = "dtype %s and %d axes" % (a.dtype, a.ndim) if isinstance(a, GpuArray) else type(a).__name__
             raise TypeError("%s: expected an array of floats with %d axes, got %s" % (name, ndim, what))
     if len({a.dtype for a in arrays if a is not None}) > 1:
@@ -29,56 +24,24 @@ def _checked(name, wanted, *arrays):
 
 
 @per_context
-def _gemm_kernel(context, dtype):
-    number = np.dtype("float32") if dtype == np.float16 else dtype
-    types = [SIZE] * 4 + [number] * 2 + [GpuArray, SIZE, SSIZE, SSIZE, SSIZE] * 3
-    return gpuarray.GpuKernel(_gemm_text(dtype), "gemm", types, context, **flags_of([dtype]))
-
-
-def _gemm_text(dtype):
-    work = "float" if dtype == np.float16 else dtype_to_ctype(dtype)
-    store = dtype_to_ctype(dtype)
-    load = "load_half((GLOBAL_MEM %s *)(%%s))" if dtype == np.float16 else "(*(GLOBAL_MEM %s *)(%%s))"
-    load %= store
-    keep = "store_half((GLOBAL_MEM %s *)c, r_);" if dtype == np.float16 else "*(GLOBAL_MEM %s *)c = r_;"
-    return """#include "cluda.h"
-KERNEL void gemm(ga_size batch, ga_size m, ga_size n, ga_size k, %(work)s alpha, %(work)s beta,
-    GLOBAL_MEM char *a, ga_size a_offset, ga_ssize ab, ga_ssize am, ga_ssize ak,
-    GLOBAL_MEM char *b, ga_size b_offset, ga_ssize bb, ga_ssize bk, ga_ssize bn,
-    GLOBAL_MEM char *c_data, ga_size c_offset, ga_ssize cb, ga_ssize cm, ga_ssize cn)
-{
-    for (ga_size i = GID_0 * LDIM_0 + LID_0; i < batch * m * n; i += LDIM_0 * GDIM_0) {
-        ga_size column = i %% n, row = i / n %% m, which = i / n / m;
-        GLOBAL_MEM char *x = a + a_offset + (ga_ssize)which * ab + (ga_ssize)row * am;
-        GLOBAL_MEM char *y = b + b_offset + (ga_ssize)which * bb + (ga_ssize)column * bn;
-        GLOBAL_MEM char *c = c_data + c_offset + (ga_ssize)which * cb + (ga_ssize)row * cm + (ga_ssize)column * cn;
-        %(work)s s_ = 0, r_;
-        for (ga_size j = 0; j < k; ++j, x += ak, y += bk)
-            s_ += %(x)s * %(y)s;
-        r_ = alpha * s_;
-        if (beta != 0)
-            r_ += beta * %(c)s;
-        %(keep)s
-    }
-}
-""" % dict(work=work, x=load % "x", y=load % "y", c=load % "c", keep=keep % store)
+def _code(context, dtype):
+    code = product_code(BATCH, dtype, context, in_place=True)
+    return code, obtain_kernels(code.kernels)
 
 
 def _product(alpha, a, b, beta, c):
     """Compute c = alpha a b + beta c for stacks of matrices. `a` has shape (batch, m, k), and `b` (batch, k, n).
 
-    A factor that overlaps `c` is copied, because the kernel writes to `c` while it still reads the factors.
+    A factor that overlaps `c` is copied, because the kernel writes to `c` while it still reads the factors. Arrays whose
+    elements are not aligned are copied, too.
     """
-    batch, m, k = a.shape
-    n = b.shape[2]
-    if batch * m * n == 0:
+    if not c.flags.aligned:
+        c[...] = _product(alpha, a, b, beta, c.copy())
         return c
-    a, b = (factor.copy() if overlaps(factor, c) else factor for factor in (a, b))
-    kernel = _gemm_kernel(c.context, c.dtype)
-    given = [batch, m, n, k, alpha, beta]
-    for x in (a, b, c):
-        given += [x, x.offset, *x.strides]
-    kernel(*given, n=batch * m * n)
+    a, b = (factor.copy() if overlaps(factor, c) or not factor.flags.aligned else factor for factor in (a, b))
+    code, kernels = _code(c.context, c.dtype.name)
+    inputs = [[c], [float(alpha)], [a], [b], [float(beta)]]
+    code.bind(kernels, inputs, [[None]], [-1] * 6)()
     return c
 
 
@@ -173,8 +136,3 @@ def gemmBatch_3d(alpha, A, B, beta=0.0, C=None, trans_a=False, trans_b=False, ov
 
 
 rgemmBatch_3d = gemmBatch_3d
-
-
-def kernel_samples():
-    """Return samples of the source code of kernels for the tests that compile them; see `kernels.samples`."""
-    return [KernelSample("gemm, %s" % dtype, _gemm_text(np.dtype(dtype))) for dtype in _FLOATS]

@@ -301,6 +301,13 @@ cdef public class GpuContext [object PyGpuContextObject, type _PyGpuContextType]
         return _number(self, GA_CTX_PROP_MAXGSIZE2)
 
     @property
+    def vector_bytes(self):
+        """The number of bytes of the vectors in which a processor computes. It is 0 for GPUs."""
+        cdef size_t value = 0
+        pygpu_raise(self.ctx, gpucontext_property(self.ctx, GA_CTX_PROP_VECTOR_BYTES, &value))
+        return value
+
+    @property
     def total_gmem(self):
         """The number of bytes of device memory."""
         return _number(self, GA_CTX_PROP_TOTAL_GMEM)

@@ -11,7 +11,7 @@ import numpy as np
 from theano_ng import scalar
 from theano_ng import tensor as tt
 from theano_ng.audit.records import Case
-from theano_ng.gpuarray import subtensor
+from theano_ng.gpuarray import blas, subtensor
 from theano_ng.gpuarray.basic_ops import (
     GpuAlloc,
     GpuAllocEmpty,
@@ -42,6 +42,7 @@ X, Y = RNG.randn(3, 4).astype("float32"), RNG.randn(3, 4).astype("float32")
 T3 = RNG.randn(2, 3, 4).astype("float32")
 UNIT = RNG.uniform(0.1, 0.9, (3, 4)).astype("float32")
 INTS = RNG.randint(-9, 9, (3, 4))
+SQUARE, HALF, TWO = X[:, :3], np.float32(0.5), np.float32(2)
 ROWS, COLUMNS = np.array([2, 0, 2]), np.array([1, 1, 3])
 
 
@@ -150,6 +151,16 @@ def cases():
         ("GpuCumOp", _on_device(GpuCumOp(1)), [X]),
         ("GpuCumOp product", _on_device(GpuCumOp(None, "mul")), [X]),
         ("GpuMaxAndArgmax", _on_device(GpuMaxAndArgmax((0, 2))), [T3]),
+        ("GpuDot22", _on_device(blas.gpu_dot22), [X, Y.T]),
+        ("GpuGemm", _on_device(blas.GpuGemm(), 0, 2, 3), [SQUARE, HALF, X, Y.T, TWO]),
+        ("GpuGemm, factors on the device", _on_device(blas.GpuGemm()), [SQUARE, HALF, X, Y.T, TWO]),
+        ("GpuGemv", _on_device(blas.GpuGemv(), 0, 2, 3), [X[:, 0], HALF, X, Y[0], TWO]),
+        ("GpuGer", _on_device(blas.GpuGer(), 0, 2, 3), [X, HALF, X[:, 0], Y[0]]),
+        (
+            "GpuGemmBatch",
+            _on_device(blas.GpuGemmBatch(), 0, 2, 3),
+            [T3[:, :, :3], HALF, T3, T3.transpose(0, 2, 1), TWO],
+        ),
     ]
     skip = dict.fromkeys(
         ("grad", "R_op"), "its derivatives are those of the Op on the host, which has cases of its own"

@@ -18,6 +18,7 @@ from theano_ng.gpuarray.creation import GpuEye, GpuTri
 from theano_ng.gpuarray.elemwise import GpuCAReduceCuda, GpuElemwise
 from theano_ng.gpuarray.extra_ops import GpuCumOp
 from theano_ng.gpuarray.joining import gpu_join
+from theano_ng.gpuarray.kernels import product as product_kernels
 from theano_ng.gpuarray.pygpu import blas
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.gpuarray.pygpu.reduction import ReductionKernel, reduce1
@@ -144,6 +145,20 @@ def arrays():
     np.testing.assert_allclose(np.asarray(blas.gemm(1.0, x, y, trans_b=True)), VALUE @ OTHER.T, rtol=1e-4, atol=1e-5)
 
 
+def products():
+    """Compute a product with the smallest kernel for graphics cards, for which some threads have no element."""
+    ctx = get_context(context())
+    tile = product_kernels.tiles("float32", 0)[-1]
+    kernel = product_kernels.product("float32", tile, ctx).build()
+    x, y = pygpu.array(VALUE, context=ctx), pygpu.array(OTHER, context=ctx).T
+    out = pygpu.zeros((len(VALUE), len(VALUE)), "float32", context=ctx)
+    given = []
+    for v in (x, y, out, out):
+        given += [v, v.offset, 0, *[stride // v.itemsize for stride in v.strides]]
+    kernel(1, *out.shape, VALUE.shape[1], 0, 2, 0, 0, out, 0, out, 0, *given, gs=(1, 1), ls=product_kernels.GROUP)
+    np.testing.assert_allclose(np.asarray(out), 2 * VALUE @ OTHER.T, rtol=1e-4, atol=1e-5)
+
+
 def _planted(body):
     text = '#include "cluda.h"\nKERNEL void planted(GLOBAL_MEM ga_float *x)\n{\n%s\n}\n' % body
     kernel = pygpu.GpuKernel(text, "planted", [pygpu.GpuArray], get_context(context()))
@@ -162,7 +177,7 @@ def planted_read():
     _planted("    x[LID_0] = x[LID_0 + (1 << 26)];")
 
 
-FAMILIES = (elementwise, reductions, indexing, cumulation, argmax, creation, copies, arrays)
+FAMILIES = (elementwise, reductions, indexing, cumulation, argmax, creation, copies, arrays, products)
 PLANTED = (planted_race, planted_read)
 
 

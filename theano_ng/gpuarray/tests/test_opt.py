@@ -21,7 +21,7 @@ from theano_ng.gof.graph import Constant
 from theano_ng.gof.graph import inputs as inputs_of
 from theano_ng.gof.rewriting import EquilibriumOptimizer
 from theano_ng.gof.traversal import equal_computations
-from theano_ng.gpuarray import basic_ops, elemwise, extra_ops, reduction, subtensor, transfers
+from theano_ng.gpuarray import basic_ops, blas, elemwise, extra_ops, reduction, subtensor, transfers
 from theano_ng.gpuarray import opt as rules
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.gpuarray.tests.device import context
@@ -46,6 +46,11 @@ gpuarray_cut_transfers cut_gpua_constant_transfers - fast_compile fast_run gpuar
 gpuarray_cut_transfers local_cut_gpua_host_gpua - cut_gpua_host_transfers fast_compile fast_run gpuarray
 gpuarray_local_optimizations cut_gpua_constant_transfers - fast_run gpua_constant_folding gpuarray
 gpuarray_local_optimizations local_gpu_contiguous_gpu_contiguous - fast_run gpuarray
+gpuarray_local_optimizations local_gpua_gemm_alpha_merge - fast_run gpuarray
+gpuarray_local_optimizations local_gpua_gemm_output_merge - fast_run gpuarray
+gpuarray_local_optimizations local_gpua_gemmbatch_alpha_merge - fast_run gpuarray
+gpuarray_local_optimizations local_gpua_gemmbatch_output_merge - fast_run gpuarray
+optdb InplaceGpuaBlasOpt 70.0 fast_run gpuarray inplace
 gpuarray_local_optimizations local_gpu_elemwise_careduce - fast_run gpuarray low_memory
 gpuarray_local_optimizations local_gpua_scan_to_gpua - fast_compile fast_run gpuarray scan
 gpuarray_local_optimizations local_gpualloc_memset_0 - fast_run gpuarray
@@ -58,7 +63,8 @@ LOCAL = (
     " local_gpua_assert local_gpua_careduce local_gpua_contiguous local_gpua_cumop local_gpua_dimshuffle local_gpua_elemwise local_gpua_eye"
     " local_gpua_flatten local_gpua_inc_subtensor local_gpua_join local_gpua_join_1 local_gpua_lazy_ifelse local_gpua_print_op"
     " local_gpua_rebroadcast local_gpua_reshape local_gpua_shape local_gpua_specifyShape local_gpua_split local_gpua_subtensor local_gpua_tri"
-    " local_gpuaalloc local_track_shape_i"
+    " local_gpuaalloc local_track_shape_i local_gpua_dot22 local_gpua_dot22scalar local_gpua_gemm local_gpua_gemmbatch"
+    " local_gpua_gemv local_gpua_ger"
 ).split()
 
 # Rule without an example that can be executed here -> the reason.
@@ -125,6 +131,9 @@ class TestExamples(unittest.TestCase):
             T.shaping.reshaping,
             T.shaping.joining,
             T.shaping.diagonals,
+            T.linalg.products,
+            T.blas,
+            T.blas.ops,
         ):
             self.names.update(vars(module))
         for module in (
@@ -136,18 +145,23 @@ class TestExamples(unittest.TestCase):
             reduction,
             subtensor,
             transfers,
+            blas,
             rules.arrays,
         ):
             self.names.update(vars(module))
+        self.names.update(add=elemwise.GpuElemwise(scalar.add), mul=elemwise.GpuElemwise(scalar.mul))
         zero = T.constant(np.float64(0))
         null = GpuArrayType("float64", (), None).make_constant(pygpu.array(np.float64(0), context=get_context(None)))
         self.names.update(
             host=basic_ops.host_from_gpu, gpu=basic_ops.GpuFromHost(None), scalar=scalar, np=np, slice=slice
         )
         self.names.update(zero=zero, unit=T.constant(np.float64(1)), null=null, x=T.dmatrix("x"))
-        self.names.update(i=T.lvector("i"), j=T.lvector("j"), n=T.lscalar("n"), c=T.bscalar("c"))
+        self.names.update(i=T.lvector("i"), j=T.lvector("j"), n=T.lscalar("n"), c=T.bscalar("c"), s=T.dscalar("s"))
         for name, dtype, ndim in (
-            [(v, "float64", 1) for v in "ab"] + [(v, "float64", 2) for v in "AB"] + [("mask", "bool", 2)]
+            [(v, "float64", 1) for v in "ab"]
+            + [(v, "float64", 2) for v in "AB"]
+            + [(v, "float64", 3) for v in "PQ"]
+            + [("mask", "bool", 2)]
         ):
             self.names[name] = GpuArrayType(dtype, (False,) * ndim, None)(name)
 

@@ -1,0 +1,392 @@
+"""Kernels of matrix products: ``out = alpha * a @ b + beta * c``, for stacks of matrices with any strides.
+
+A kernel computes the product in tiles of `Tile.rows` times `Tile.columns` elements. On processors one thread computes a
+tile, with its sums in vector registers. On GPUs a group of threads computes a tile; it copies pieces of the factors to
+local memory. The order of the sums depends only on the kernel, so the same input gives the same result.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from theano_ng.gof.native import NativeCode
+from theano_ng.gpuarray.kernels import snippets
+from theano_ng.gpuarray.kernels.device_kernel import DeviceKernel, flags_of, sample
+from theano_ng.gpuarray.kernels.snippets import SIZE, SSIZE
+from theano_ng.gpuarray.pygpu import gpuarray
+
+DTYPES = ("float16", "float32", "float64")
+
+# Number of threads in a group on GPUs, in two dimensions, and the number of products that are summed between two copies
+# to local memory
+GROUP, DEPTH = (16, 16), 16
+
+
+class Tile(NamedTuple):
+    """The part of the result that one thread (processors) or one group (GPUs) computes.
+
+    Attributes
+    ----------
+    rows, columns : int
+    width : int
+        Number of elements of a vector register. 0 on GPUs.
+    along : bool
+        If True, the elements of a vector are consecutive along the summed axis, in both factors. Otherwise, they are
+        consecutive elements of a row of b.
+    """
+
+    rows: int
+    columns: int
+    width: int = 0
+    along: bool = False
+
+
+def tiles(dtype, vector_bytes):
+    """Return the tiles of a device: three tiles, from the most to the least efficient, and for processors one more tile
+    with vectors along the summed axis.
+
+    Parameters
+    ----------
+    dtype : str
+    vector_bytes : int
+        Size of the vectors of a processor; 0 for GPUs. See `GpuContext.vector_bytes`.
+    """
+    if not vector_bytes:
+        return Tile(128, 128), Tile(64, 64), Tile(32, 32)
+    # AVX-512 has 32 vector registers, and smaller vectors have 16. The sums of the largest tile fill half of them.
+    width = max(vector_bytes // np.dtype(_work(dtype)).itemsize, 2)
+    rows = 8 if vector_bytes >= 64 else 4
+    return (
+        Tile(rows, 2 * width, width),
+        Tile(rows, width, width),
+        Tile(1, 4 * width, width),
+        Tile(4, 1, width, along=True),
+    )
+
+
+def _work(dtype):
+    """Return the dtype of the sums."""
+    return "float32" if dtype == "float16" else dtype
+
+
+# One argument of a kernel per line: C declaration, and type for `DeviceKernel`. `k_whole`: number of rows of b that can
+# be read beyond the last column without leaving the memory. The strides are in elements. `scalars`: bit 0 is set if
+# alpha is the element of a device array, and bit 1 is set if beta is.
+_PARAMETERS = """ga_size batch|size
+ga_size m|size
+ga_size n|size
+ga_size k|size
+ga_size k_whole|size
+NUMBER alpha|number
+NUMBER beta|number
+ga_uint scalars|uint32
+GLOBAL_MEM char *alpha_data|*
+ga_size alpha_at|size
+GLOBAL_MEM char *beta_data|*
+ga_size beta_at|size
+GLOBAL_MEM char *a_data|*
+ga_size a_at|size
+ga_ssize a_batch|ssize
+ga_ssize a_m|ssize
+ga_ssize a_k|ssize
+GLOBAL_MEM char *b_data|*
+ga_size b_at|size
+ga_ssize b_batch|ssize
+ga_ssize b_k|ssize
+ga_ssize b_n|ssize
+GLOBAL_MEM char *c_data|*
+ga_size c_at|size
+ga_ssize c_batch|ssize
+ga_ssize c_m|ssize
+ga_ssize c_n|ssize
+GLOBAL_MEM char *out_data|*
+ga_size out_at|size
+ga_ssize out_batch|ssize
+ga_ssize out_m|ssize
+ga_ssize out_n|ssize"""
+
+
+def _parameters(dtype):
+    """Return the declarations and the types of the arguments of a kernel."""
+    types = {"size": SIZE, "ssize": SSIZE, "number": _work(dtype)}
+    rows = [row.split("|") for row in _PARAMETERS.splitlines()]
+    declared = ",\n    ".join([row[0] for row in rows]).replace("NUMBER", snippets.number(dtype))
+    return declared, tuple([types.get(row[1], row[1]) for row in rows])
+
+
+_BEGIN = """KERNEL void KERNEL_NAME(%(parameters)s)
+{
+    %(local)s
+    const ga_size row_tiles = (m + %(rows)d - 1) / %(rows)d, column_tiles = (n + %(columns)d - 1) / %(columns)d;
+    if (scalars & 1)
+        alpha = %(alpha)s;
+    if (scalars & 2)
+        beta = %(beta)s;
+    for (ga_size tile = GID_0; tile < batch * row_tiles * column_tiles; tile += GDIM_0) {
+        ga_size which = tile;
+        const ga_size i0 = ga_split(&which, row_tiles) * %(rows)d, j0 = ga_split(&which, column_tiles) * %(columns)d;
+        const ga_uint rows = m - i0 < %(rows)d ? (ga_uint)(m - i0) : %(rows)d;
+        const ga_uint columns = n - j0 < %(columns)d ? (ga_uint)(n - j0) : %(columns)d;
+        GLOBAL_MEM const %(element)s *a = (GLOBAL_MEM const %(element)s *)(a_data + a_at)
+            + (ga_ssize)which * a_batch + (ga_ssize)i0 * a_m;
+        GLOBAL_MEM const %(element)s *b = (GLOBAL_MEM const %(element)s *)(b_data + b_at)
+            + (ga_ssize)which * b_batch + (ga_ssize)j0 * b_n;
+        GLOBAL_MEM const %(element)s *c = (GLOBAL_MEM const %(element)s *)(c_data + c_at)
+            + (ga_ssize)which * c_batch + (ga_ssize)i0 * c_m + (ga_ssize)j0 * c_n;
+        GLOBAL_MEM %(element)s *out = (GLOBAL_MEM %(element)s *)(out_data + out_at)
+            + (ga_ssize)which * out_batch + (ga_ssize)i0 * out_m + (ga_ssize)j0 * out_n;
+"""
+
+_END = """    }
+}
+"""
+
+# The value of an element from its sum. As in BLAS, factors are not read if alpha is 0, and c is not read if beta is 0.
+_RESULT = "(alpha == 0 ? 0 : alpha * (%(sum)s)) + (beta == 0 ? 0 : beta * (%(c)s))"
+
+
+def _fields(dtype, tile):
+    def scalar(name):
+        return snippets.load(dtype, "%s_data + %s_at" % (name, name))
+
+    parameters, _ = _parameters(dtype)
+    return dict(
+        parameters=parameters,
+        rows=tile.rows,
+        columns=tile.columns,
+        element=snippets.element(dtype),
+        number=snippets.number(dtype),
+        alpha=scalar("alpha"),
+        beta=scalar("beta"),
+    )
+
+
+def _read(dtype, pointer):
+    return "load_half(%s)" % pointer if dtype == "float16" else "*(%s)" % pointer
+
+
+def _write(dtype, pointer, value):
+    return "store_half(%s, %s);" % (pointer, value) if dtype == "float16" else "*(%s) = %s;" % (pointer, value)
+
+
+def _for_processors(dtype, tile):
+    """Return the code of a kernel in which one thread computes a tile, for OpenCL devices that are processors."""
+    sums = (_sums_along if tile.along else _sums_across)(dtype, tile)
+    lines = [_BEGIN % dict(_fields(dtype, tile), local=""), *sums]
+    lines.append("for (ga_uint i = 0; i < rows; ++i, c += c_m, out += out_m)")
+    for unit in (True, False):
+        lines.append("if (out_n == 1 && c_n == 1)" if unit else "else")
+        lines.append("for (ga_uint j = 0; j < columns; ++j) {")
+        at = "j" if unit else "(ga_ssize)j * %s_n"
+        c, out = ["%s + %s" % (name, at if unit else at % name) for name in ("c", "out")]
+        result = _RESULT % dict(sum="sums[i * %d + j]" % tile.columns, c=_read(dtype, c))
+        lines += [_write(dtype, out, result), "}"]
+    lines.append(_END)
+    return "\n".join(lines)
+
+
+def _vector(dtype, width):
+    return "%s%d" % ({"float64": "double"}.get(dtype, "float"), width)
+
+
+def _read_vector(dtype, width, pointer):
+    if dtype == "float16":
+        return "vload_half%d(0, (GLOBAL_MEM const half *)(%s))" % (width, pointer)
+    return "vload%d(0, %s)" % (width, pointer)
+
+
+def _rows(tile):
+    """Return statements that define where the rows of a tile of a begin. A row beyond the last one reads the elements
+    of the last row again; its sums are not stored.
+    """
+    return ["const ga_ssize r%d = (ga_ssize)(%d < rows ? %d : rows - 1) * a_m;" % (i, i, i) for i in range(tile.rows)]
+
+
+def _sums_across(dtype, tile):
+    """Return statements that compute ``sums``. Vectors are parts of the rows of b, which have unit strides."""
+    width, vectors = tile.width, tile.columns // tile.width
+    vector, number = _vector(dtype, width), snippets.number(dtype)
+    each = [(i, j) for i in range(tile.rows) for j in range(vectors)]
+    update = []
+    for i in range(tile.rows):
+        products = " ".join("s%d_%d = x * y%d + s%d_%d;" % (i, j, j, i, j) for j in range(vectors))
+        update.append("{ const %s x = %s; %s }" % (vector, _read(dtype, "a + r%d" % i), products))
+    pieces = [_read_vector(dtype, width, "b + %d" % (j * width)) for j in range(vectors)]
+    copies = ["vload%d(0, part + %d)" % (width, j * width) for j in range(vectors)]
+    return [
+        "%s %s;" % (vector, ", ".join("s%d_%d = 0" % place for place in each)),
+        *_rows(tile),
+        "const ga_size whole = columns == %d ? k : k_whole < k ? k_whole : k;" % tile.columns,
+        "ga_size p = 0;",
+        "if (alpha != 0) for (; p < whole; ++p, a += a_k, b += b_k) {",
+        *["const %s y%d = %s;" % (vector, j, piece) for j, piece in enumerate(pieces)],
+        *update,
+        "}",
+        "if (alpha != 0) for (; p < k; ++p, a += a_k, b += b_k) {",
+        "%s part[%d];" % (number, tile.columns),
+        "for (ga_uint j = 0; j < %d; ++j)" % tile.columns,
+        "part[j] = j < columns ? %s : 0;" % _read(dtype, "b + j"),
+        *["const %s y%d = %s;" % (vector, j, copy) for j, copy in enumerate(copies)],
+        *update,
+        "}",
+        "%s sums[%d];" % (number, tile.rows * tile.columns),
+        *["vstore%d(s%d_%d, 0, sums + %d);" % (width, i, j, i * tile.columns + j * width) for i, j in each],
+    ]
+
+
+def _sums_along(dtype, tile):
+    """Return statements that compute ``sums``, a column. Vectors are parts of the summed axis, along which both factors
+    have unit strides.
+    """
+    width, number, each = tile.width, snippets.number(dtype), range(tile.rows)
+    vector = _vector(dtype, width)
+    products = [
+        "s%d_%d = %s * y%d + s%d_%d;" % (i, u, _read_vector(dtype, width, "a + r%d + p + %d" % (i, u * width)), u, i, u)
+        for u in range(2)
+        for i in each
+    ]
+    pieces = [_read_vector(dtype, width, "b + p + %d" % (u * width)) for u in range(2)]
+    return [
+        "%s %s;" % (vector, ", ".join("s%d_%d = 0" % (i, u) for i in each for u in range(2))),
+        *_rows(tile),
+        "ga_size p = alpha == 0 ? k : 0;",
+        "for (; p + %d <= k; p += %d) {" % (2 * width, 2 * width),
+        *["const %s y%d = %s;" % (vector, u, piece) for u, piece in enumerate(pieces)],
+        *products,
+        "}",
+        "%s sums[%d], part[%d];" % (number, tile.rows, width),
+        *[
+            "vstore%d(s%d_0 + s%d_1, 0, part); sums[%d] = 0; for (int l = 0; l < %d; ++l) sums[%d] += part[l];"
+            % (width, i, i, i, width, i)
+            for i in each
+        ],
+        "for (; p < k; ++p) {",
+        "const %s y = %s;" % (number, _read(dtype, "b + p")),
+        *["sums[%d] = %s * y + sums[%d];" % (i, _read(dtype, "a + r%d + p" % i), i) for i in each],
+        "}",
+    ]
+
+
+_LOCAL = "LOCAL_MEM %(number)s xs[%(depth)d][%(rows)d + 1], ys[%(depth)d][%(columns)d + 1];"
+
+_GROUP_OF_THREADS = """        const ga_uint thread = LID_1 * %(across)d + LID_0;
+        %(number)s sums[%(high)d][%(wide)d];
+        for (int i = 0; i < %(high)d; ++i)
+            for (int j = 0; j < %(wide)d; ++j)
+                sums[i][j] = 0;
+        for (ga_size p0 = 0; p0 < (alpha == 0 ? 0 : k); p0 += %(depth)d) {
+            const ga_uint depth = k - p0 < %(depth)d ? (ga_uint)(k - p0) : %(depth)d;
+            /* Neighbouring threads copy neighbouring elements. */
+            for (ga_uint at = thread; at < %(rows)d * %(depth)d; at += %(threads)d) {
+                const ga_uint i = a_m == 1 ? at %% %(rows)d : at / %(depth)d, p = a_m == 1 ? at / %(rows)d : at %% %(depth)d;
+                xs[p][i] = i < rows && p < depth ? %(read_a)s : 0;
+            }
+            for (ga_uint at = thread; at < %(columns)d * %(depth)d; at += %(threads)d) {
+                const ga_uint j = b_k == 1 ? at / %(depth)d : at %% %(columns)d, p = b_k == 1 ? at %% %(depth)d : at / %(columns)d;
+                ys[p][j] = j < columns && p < depth ? %(read_b)s : 0;
+            }
+            local_barrier();
+            for (ga_uint p = 0; p < %(depth)d; ++p) {
+                %(number)s x[%(high)d], y[%(wide)d];
+                for (int i = 0; i < %(high)d; ++i)
+                    x[i] = xs[p][LID_1 + i * %(down)d];
+                for (int j = 0; j < %(wide)d; ++j)
+                    y[j] = ys[p][LID_0 + j * %(across)d];
+                for (int i = 0; i < %(high)d; ++i)
+                    for (int j = 0; j < %(wide)d; ++j)
+                        sums[i][j] = x[i] * y[j] + sums[i][j];
+            }
+            local_barrier();
+        }
+        for (int i = 0; i < %(high)d; ++i)
+            for (int j = 0; j < %(wide)d; ++j) {
+                const ga_uint row = LID_1 + i * %(down)d, column = LID_0 + j * %(across)d;
+                if (row < rows && column < columns) {
+                    %(store)s
+                }
+            }
+"""
+
+
+def _for_gpus(dtype, tile):
+    """Return the code of a kernel in which a group of threads computes a tile."""
+    across, down = GROUP
+    fields = dict(_fields(dtype, tile), depth=DEPTH)
+    place = "%s + (ga_ssize)row * %s_m + (ga_ssize)column * %s_n"
+    c, out = [place % (name, name, name) for name in ("c", "out")]
+    result = _RESULT % dict(sum="sums[i][j]", c=_read(dtype, c))
+    body = _GROUP_OF_THREADS % dict(
+        fields,
+        across=across,
+        down=down,
+        threads=across * down,
+        high=tile.rows // down,
+        wide=tile.columns // across,
+        read_a=_read(dtype, "a + (ga_ssize)i * a_m + (ga_ssize)(p0 + p) * a_k"),
+        read_b=_read(dtype, "b + (ga_ssize)j * b_n + (ga_ssize)(p0 + p) * b_k"),
+        store=_write(dtype, out, result),
+    )
+    return _BEGIN % dict(fields, local=_LOCAL % fields) + body + _END
+
+
+def product(dtype, tile, context):
+    """Return the kernel that computes products in tiles.
+
+    Parameters
+    ----------
+    dtype : str
+        One of `DTYPES`. float16 products are summed in float32.
+    tile : Tile
+        One of the results of `tiles`.
+    context : GpuContext or None
+    """
+    text = _for_processors(dtype, tile) if tile.width else _for_gpus(dtype, tile)
+    return DeviceKernel(text, _parameters(dtype)[1], context, flags_of(dtype))
+
+
+# The forms of products, as in native/product.c
+DOT22, GEMM, GEMV, GER, BATCH = range(5)
+
+
+def product_code(kind, dtype, context, in_place):
+    """Return the native code of a product.
+
+    Parameters
+    ----------
+    kind : int
+        DOT22 (inputs x, y), GEMM (c, alpha, a, b, beta), GEMV (y, alpha, a, x, beta), GER (a, alpha, x, y), or BATCH, which
+        is GEMM for stacks of matrices.
+    dtype : str
+        One of `DTYPES`.
+    context : GpuContext
+    in_place : bool
+        Whether the result overwrites the first input.
+
+    Returns
+    -------
+    NativeCode
+    """
+    forms = tiles(dtype, context.vector_bytes)
+    large, medium, small, *along = [product(dtype, tile, context) for tile in forms]
+    return NativeCode(
+        "theano_ng.gpuarray.native.product:product",
+        kind=kind,
+        in_place=in_place,
+        typecode=gpuarray.dtype_to_typecode(dtype),
+        large=large,
+        medium=medium,
+        small=small,
+        along=along[0] if along else 0,
+        rows=_packed([tile.rows for tile in forms[:3]]),
+        columns=_packed([tile.columns for tile in forms[:3]]),
+    )
+
+
+def _packed(sizes):
+    """Return one number with one size in each byte, the first in the lowest byte."""
+    return sum(size << 8 * i for i, size in enumerate(sizes))
+
+
+def kernel_samples():
+    """Return samples of the kernel source code, which tests compile; see `kernels.samples`."""
+    return [sample("product, %s" % dtype, [product(dtype, tile, None) for tile in tiles(dtype, 0)]) for dtype in DTYPES]

@@ -1,0 +1,322 @@
+/* Products of matrices and vectors on a device. The code finds the form of the product for which a kernel is fastest: it
+ * may exchange the factors (out.T = b.T a.T), or copy a factor that has no unit strides. */
+#include "context.h"
+#include "gpu_axes.h"
+
+/* Parameters of a node.
+ * kind: see `enum kind`
+ * in_place: whether the result overwrites the first input
+ * typecode: type of all arrays
+ * large, medium, small, along: the kernels of kernels/product.py. `along` is 0 on GPUs.
+ * rows, columns: sizes of the tiles of the first three kernels, each in one byte, that of `large` in the lowest byte */
+NATIVE_FUNCTION(product, kind, in_place, typecode, large, medium, small, along, rows, columns);
+
+/* The inputs: (x, y), (c, alpha, a, b, beta), (y, alpha, a, x, beta), (a, alpha, x, y), and as for GEMM with a first axis
+ * along which matrices are stacked. */
+enum kind { DOT22, GEMM, GEMV, GER, BATCH };
+
+/* A stack of matrices. Strides are in elements. */
+typedef struct {
+    gpudata *data;
+    size_t offset; /* bytes */
+    size_t dims[3];
+    ssize_t strides[3];
+} Matrices;
+
+typedef struct {
+    Matrices a, b, c, out;
+    double alpha, beta;                       /* used unless the array is given */
+    const GpuArray *alpha_array, *beta_array; /* 0-d arrays, or NULL */
+    PyGpuArrayObject *copy_of_b;              /* an owned reference, or NULL */
+} Product;
+
+/* Describe an array as a stack of matrices. `axes` are the places of its axes among batch, row and column; other axes have
+ * length 1. */
+static int describe(Matrices *m, const PyGpuArrayObject *a, const int *axes)
+{
+    ssize_t size = (ssize_t)gpuarray_get_elsize(a->ga.typecode);
+    if (gpu_aligned(&a->ga, "a product of matrices") < 0)
+        return -1;
+    m->data = a->ga.data;
+    m->offset = a->ga.offset;
+    for (int i = 0; i < 3; ++i) {
+        m->dims[i] = 1;
+        m->strides[i] = 0;
+    }
+    for (unsigned i = 0; i < a->ga.nd; ++i) {
+        m->dims[axes[i]] = a->ga.dimensions[i];
+        m->strides[axes[i]] = a->ga.dimensions[i] == 1 ? 0 : a->ga.strides[i] / size;
+    }
+    return 0;
+}
+
+/* Read a scalar, which is an array on the host or on the device. */
+static int read_scalar(PyObject *value, int typecode, double *number, const GpuArray **array)
+{
+    *array = NULL;
+    if (PyGpuArray_Check(value)) {
+        PyGpuArrayObject *a = gpu_input(value, typecode, 0);
+        *array = a == NULL ? NULL : &a->ga;
+        return a == NULL ? -1 : gpu_aligned(*array, "GpuGemm");
+    }
+    *number = PyFloat_AsDouble(value);
+    return *number == -1 && PyErr_Occurred() ? -1 : 0;
+}
+
+/* ---- the form of a product ---- */
+
+enum { N_TILES = 3 };
+
+typedef struct {
+    gpukernel *kernel;
+    size_t rows, columns;
+} Tile;
+
+/* Estimated times of a multiplication and addition, relative to the largest tile, and of copying one element */
+static const double tile_cost[N_TILES] = {1, 1.6, 3};
+static const double along_cost = 3, copy_cost = 100;
+
+static size_t tiles_of(size_t m, size_t n, const Tile *tile)
+{
+    return (m + tile->rows - 1) / tile->rows * ((n + tile->columns - 1) / tile->columns);
+}
+
+/* Return the index of the tile for m times n results. `cost` becomes the time in units of k multiplications. */
+static int choose_tile(const Tile *tiles, size_t batch, size_t m, size_t n, size_t processors, double *cost)
+{
+    int best = 0;
+    for (int i = 0; i < N_TILES; ++i) {
+        size_t count = batch * tiles_of(m, n, &tiles[i]), rounds = (count + processors - 1) / processors;
+        double time = (double)rounds * (double)(tiles[i].rows * tiles[i].columns) * tile_cost[i];
+        if (i == 0 || time < *cost) {
+            *cost = time;
+            best = i;
+        }
+    }
+    return best;
+}
+
+static void exchange_axes(Matrices *m)
+{
+    size_t dim = m->dims[1];
+    ssize_t stride = m->strides[1];
+    m->dims[1] = m->dims[2];
+    m->strides[1] = m->strides[2];
+    m->dims[2] = dim;
+    m->strides[2] = stride;
+}
+
+/* Exchange the factors: the transposed result is the product of the transposed factors in the other order. */
+static void exchange_factors(Product *p)
+{
+    Matrices a = p->a;
+    p->a = p->b;
+    p->b = a;
+    exchange_axes(&p->a);
+    exchange_axes(&p->b);
+    exchange_axes(&p->c);
+    exchange_axes(&p->out);
+}
+
+static int is_unit(const Matrices *m, int axis)
+{
+    return m->dims[axis] <= 1 || m->strides[axis] == 1;
+}
+
+/* Replace b by a copy in C order. */
+static int copy_b(Product *p, PyGpuContextObject *ctx, int typecode)
+{
+    ssize_t strides[3], size = (ssize_t)gpuarray_get_elsize(typecode);
+    static const int axes[] = {0, 1, 2};
+    for (int i = 0; i < 3; ++i)
+        strides[i] = p->b.strides[i] * size;
+    PyGpuArrayObject *view =
+        pygpu_fromgpudata(p->b.data, p->b.offset, typecode, 3, p->b.dims, strides, ctx, 0, Py_None, Py_None);
+    if (view == NULL)
+        return -1;
+    p->copy_of_b = pygpu_copy(view, GA_C_ORDER);
+    Py_DECREF(view);
+    return p->copy_of_b == NULL ? -1 : describe(&p->b, p->copy_of_b, axes);
+}
+
+/* Return the number of rows of b for which a kernel may read `padded` elements without leaving the memory. */
+static size_t whole_rows(const Matrices *b, size_t padded, size_t size)
+{
+    ssize_t room = (ssize_t)((gpudata_size(b->data) - b->offset) / size) - (ssize_t)padded;
+    if (b->strides[0] > 0)
+        room -= (ssize_t)(b->dims[0] - 1) * b->strides[0];
+    if (room < 0)
+        return 0;
+    return b->strides[1] <= 0 ? b->dims[1] : (size_t)room / (size_t)b->strides[1] + 1;
+}
+
+/* ---- the launch ---- */
+
+static void push_matrices(Arguments *args, Matrices *m)
+{
+    args_push(args, m->data);
+    args_push(args, &m->offset);
+    for (int i = 0; i < 3; ++i) {
+        if (m->dims[i] <= 1)
+            m->strides[i] = i == 2; /* a unit stride for the kernels that test it */
+        args_push(args, &m->strides[i]);
+    }
+}
+
+static int launch(Product *p, const Tile *tile, size_t processors, int on_gpu, int typecode)
+{
+    size_t size = gpuarray_get_elsize(typecode),
+           padded = (p->b.dims[2] + tile->columns - 1) / tile->columns * tile->columns;
+    size_t whole = whole_rows(&p->b, padded, size),
+           count = p->out.dims[0] * tiles_of(p->out.dims[1], p->out.dims[2], tile);
+    float alpha = (float)p->alpha, beta = (float)p->beta;
+    uint32_t scalars = (p->alpha_array != NULL) | (uint32_t)(p->beta_array != NULL) << 1;
+    Arguments args = {0};
+    args_push(&args, &p->out.dims[0]);
+    args_push(&args, &p->out.dims[1]);
+    args_push(&args, &p->out.dims[2]);
+    args_push(&args, &p->a.dims[2]);
+    args_push(&args, &whole);
+    args_push(&args, typecode == GA_DOUBLE ? (void *)&p->alpha : &alpha);
+    args_push(&args, typecode == GA_DOUBLE ? (void *)&p->beta : &beta);
+    args_push(&args, &scalars);
+    for (int i = 0; i < 2; ++i) {
+        const GpuArray *scalar = i == 0 ? p->alpha_array : p->beta_array;
+        args_push(&args, scalar == NULL ? p->out.data : scalar->data);
+        args_push(&args, scalar == NULL ? &p->out.offset : &scalar->offset);
+    }
+    push_matrices(&args, &p->a);
+    push_matrices(&args, &p->b);
+    push_matrices(&args, &p->c);
+    push_matrices(&args, &p->out);
+    size_t most = processors * (on_gpu ? 64 : 4), groups[2] = {count < most ? count : most, 1};
+    size_t group[2] = {on_gpu ? 16 : 1, on_gpu ? 16 : 1};
+    int code = gpukernel_call(tile->kernel, 2, groups, group, 0, args.at);
+    return code == GA_NO_ERROR ? 0 : gpu_failed(gpukernel_context(tile->kernel), code, "the product of matrices");
+}
+
+/* Compute out = alpha a b + beta c. */
+static int compute(Product *p, PyGpuContextObject *ctx, const struct product_params *params)
+{
+    const device_info *info = &ctx->ctx->info;
+    size_t batch = p->out.dims[0], m = p->out.dims[1], n = p->out.dims[2], k = p->a.dims[2];
+    int64_t kernels[N_TILES] = {params->large, params->medium, params->small};
+    Tile tiles[N_TILES], along = {(gpukernel *)(intptr_t)params->along, 4, 1};
+    if (batch == 0 || m == 0 || n == 0)
+        return 0;
+    for (int i = 0; i < N_TILES; ++i) {
+        tiles[i].kernel = (gpukernel *)(intptr_t)kernels[i];
+        tiles[i].rows = (size_t)(params->rows >> 8 * i & 255);
+        tiles[i].columns = (size_t)(params->columns >> 8 * i & 255);
+    }
+    double direct, exchanged, vectors;
+    int tile = choose_tile(tiles, batch, m, n, info->processors, &direct);
+    if (along.kernel == NULL)
+        return launch(p, &tiles[tile], info->processors, 1, (int)params->typecode);
+    int other = choose_tile(tiles, batch, n, m, info->processors, &exchanged);
+    size_t longer = m > n ? m : n, shorter = m > n ? n : m;
+    vectors = along_cost * (double)batch * (double)shorter * (double)((longer + 3) / 4 * 4) / (double)info->processors;
+    if (!is_unit(&p->b, 2))
+        direct += copy_cost * (double)batch * (double)n;
+    if (!is_unit(&p->a, 1))
+        exchanged += copy_cost * (double)batch * (double)m;
+    if (is_unit(&p->a, 2) && is_unit(&p->b, 1) && k > 1 && vectors < direct && vectors < exchanged) {
+        if (m < n)
+            exchange_factors(p);
+        return launch(p, &along, info->processors, 0, (int)params->typecode);
+    }
+    if (exchanged < direct) {
+        exchange_factors(p);
+        tile = other;
+    }
+    if (!is_unit(&p->b, 2) && copy_b(p, ctx, (int)params->typecode) < 0)
+        return -1;
+    return launch(p, &tiles[tile], info->processors, 0, (int)params->typecode);
+}
+
+/* ---- the inputs ---- */
+
+static int mismatch(enum kind kind, const Product *p, int has_c)
+{
+    const size_t *a = p->a.dims, *b = p->b.dims, *c = p->c.dims;
+    switch (kind) {
+    case GEMV:
+        PyErr_Format(PyExc_ValueError,
+                     "Incompatible shapes for gemv (beta * y + alpha * dot(A, x)). y: (%zu,), A: (%zu, %zu), x: (%zu,)",
+                     c[1], a[1], a[2], b[1]);
+        break;
+    case GER:
+        PyErr_Format(PyExc_ValueError, "Shape mismatch: A has shape (%zu, %zu), x (%zu,) and y (%zu,)", c[1], c[2],
+                     a[1], b[2]);
+        break;
+    case BATCH:
+        PyErr_Format(PyExc_ValueError,
+                     "Shape mismatch: z has shape (%zu, %zu, %zu), x (%zu, %zu, %zu) and y (%zu, %zu, %zu)", c[0], c[1],
+                     c[2], a[0], a[1], a[2], b[0], b[1], b[2]);
+        break;
+    default:
+        if (a[2] != b[1])
+            PyErr_Format(PyExc_ValueError,
+                         "Shape mismatch: x has %zu cols (and %zu rows) but y has %zu rows (and %zu cols)", a[2], a[1],
+                         b[1], b[2]);
+        else if (has_c)
+            PyErr_Format(PyExc_ValueError,
+                         "Shape mismatch: z has shape (%zu, %zu) but the product of x and y has shape (%zu, %zu)", c[1],
+                         c[2], a[1], b[2]);
+    }
+    return -1;
+}
+
+static int tng_product(int nin, int nout, PyObject **in, PyObject **out, const struct product_params *params)
+{
+    /* For each kind: the places of a and b among the inputs, the ranks, and the axes of a, b and c. */
+    static const struct {
+        int a, b, a_rank, b_rank, c_rank, a_axes[3], b_axes[3], c_axes[3];
+    } forms[] = {
+        [DOT22] = {0, 1, 2, 2, 2, {1, 2}, {1, 2}, {1, 2}},
+        [GEMM] = {2, 3, 2, 2, 2, {1, 2}, {1, 2}, {1, 2}},
+        [GEMV] = {2, 3, 2, 1, 1, {1, 2}, {1}, {1}},
+        [GER] = {2, 3, 1, 1, 2, {1}, {2}, {1, 2}},
+        [BATCH] = {2, 3, 3, 3, 3, {0, 1, 2}, {0, 1, 2}, {0, 1, 2}},
+    };
+    (void)nin, (void)nout;
+    enum kind kind = (enum kind)params->kind;
+    int code = (int)params->typecode, has_c = kind != DOT22;
+    PyGpuArrayObject *a = gpu_input(in[forms[kind].a], code, forms[kind].a_rank);
+    PyGpuArrayObject *b = a == NULL ? NULL : gpu_input(in[forms[kind].b], code, forms[kind].b_rank);
+    PyGpuArrayObject *c = b == NULL || !has_c ? b : gpu_input(in[0], code, forms[kind].c_rank);
+    if (c == NULL || !gpu_same_context(a, b) || !gpu_same_context(a, c))
+        return -1;
+    Product p = {.alpha = 1, .beta = kind == GER};
+    if (has_c
+        && (read_scalar(in[1], code, &p.alpha, &p.alpha_array) < 0
+            || (kind != GER && read_scalar(in[4], code, &p.beta, &p.beta_array) < 0)))
+        return -1;
+    if (describe(&p.a, a, forms[kind].a_axes) < 0 || describe(&p.b, b, forms[kind].b_axes) < 0
+        || describe(&p.c, c, forms[kind].c_axes) < 0)
+        return -1;
+    size_t dims[3] = {p.a.dims[0], p.a.dims[1], p.b.dims[2]};
+    if (p.a.dims[2] != p.b.dims[1] || p.a.dims[0] != p.b.dims[0] || (has_c && memcmp(dims, p.c.dims, sizeof dims) != 0))
+        return mismatch(kind, &p, has_c);
+    PyGpuArrayObject *made = c;
+    if (params->in_place)
+        native_set(out, Py_NewRef((PyObject *)c));
+    else {
+        gpu_not_shared(out, &a->ga);
+        gpu_not_shared(out, &b->ga);
+        gpu_not_shared(out, &c->ga);
+        made = gpu_alloc(out, a->context, (unsigned)forms[kind].c_rank, dims + forms[kind].c_axes[0], code);
+        if (made == NULL)
+            return -1;
+    }
+    if (describe(&p.out, made, forms[kind].c_axes) < 0)
+        return -1;
+    if (!has_c)
+        p.c = p.out;
+    int status = compute(&p, a->context, params);
+    Py_XDECREF(p.copy_of_b);
+    return status;
+}
+
+static const NativeEntry entries[] = {NATIVE_ENTRY(product), {0}};
+NATIVE_MODULE(product, entries)
