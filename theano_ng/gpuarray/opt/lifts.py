@@ -11,6 +11,14 @@ from theano_ng.gpuarray.basic_ops import (
     gpu_join,
 )
 from theano_ng.gpuarray.elemwise import GpuDimShuffle
+from theano_ng.gpuarray.nnet import (
+    gpu_crossentropy_softmax_1hot_with_bias_dx,
+    gpu_crossentropy_softmax_argmax_1hot_with_bias,
+    gpu_log_softmax,
+    gpu_softmax,
+    gpu_softmax_grad,
+    gpu_softmax_with_bias,
+)
 from theano_ng.gpuarray.opt.databases import lifts
 from theano_ng.gpuarray.reduction import GpuMaxAndArgmax
 from theano_ng.gpuarray.subtensor import (
@@ -34,6 +42,8 @@ from theano_ng.tensor.indexing.advanced import (
     AdvancedSubtensor1,
 )
 from theano_ng.tensor.indexing.subtensor import IncSubtensor
+from theano_ng.tensor.nnet.crossentropy import CrossentropySoftmax1HotWithBiasDx, CrossentropySoftmaxArgmax1HotWithBias
+from theano_ng.tensor.nnet.softmax import LogSoftmax, Softmax, SoftmaxGrad, SoftmaxWithBias
 from theano_ng.tensor.reductions.extremes import MaxAndArgmax
 from theano_ng.tensor.shaping.allocation import AllocEmpty
 from theano_ng.tensor.shaping.creation import Eye, Tri
@@ -90,6 +100,21 @@ LIFTS = (
      "ExtractDiag()(host(A))  ->  host(GpuExtractDiag()(A))"),
     (AllocDiag, "local_gpu_alloc_diag", None, lambda op, context: GpuAllocDiag(op.offset, op.axis1, op.axis2),
      "AllocDiag()(host(a))  ->  host(GpuAllocDiag()(a))"),
+    (Softmax, "local_gpua_softmax", None, lambda op, context: gpu_softmax,
+     "softmax_op(host(A))  ->  host(gpu_softmax(A))"),
+    (SoftmaxWithBias, "local_gpua_softmaxwithbias", None, lambda op, context: gpu_softmax_with_bias,
+     "softmax_with_bias(host(A), host(a))  ->  host(gpu_softmax_with_bias(A, a))"),
+    (SoftmaxGrad, "local_gpua_softmax_grad", None, lambda op, context: gpu_softmax_grad,
+     "softmax_grad(host(A), host(B))  ->  host(gpu_softmax_grad(A, B))"),
+    (LogSoftmax, "local_gpua_logsoftmax", None, lambda op, context: gpu_log_softmax,
+     "LogSoftmax()(host(A))  ->  host(gpu_log_softmax(A))"),
+    (CrossentropySoftmaxArgmax1HotWithBias, "local_gpua_crossentropysoftmaxargmax1hotwithbias", None,
+     lambda op, context: gpu_crossentropy_softmax_argmax_1hot_with_bias,
+     "CrossentropySoftmaxArgmax1HotWithBias()(host(A), host(a), i)"
+     "  ->  [host(v) for v in gpu_crossentropy_softmax_argmax_1hot_with_bias(A, a, i)]"),
+    (CrossentropySoftmax1HotWithBiasDx, "local_gpua_crossentropysoftmax1hotwithbiasdx", None,
+     lambda op, context: gpu_crossentropy_softmax_1hot_with_bias_dx,
+     "CrossentropySoftmax1HotWithBiasDx()(host(a), host(A), i)  ->  host(gpu_crossentropy_softmax_1hot_with_bias_dx(a, A, i))"),
 )
 # fmt: on
 

@@ -11,7 +11,7 @@ import numpy as np
 from theano_ng import scalar
 from theano_ng import tensor as tt
 from theano_ng.audit.records import Case
-from theano_ng.gpuarray import blas, subtensor
+from theano_ng.gpuarray import blas, nnet, subtensor
 from theano_ng.gpuarray.basic_ops import (
     GpuAlloc,
     GpuAllocEmpty,
@@ -82,6 +82,11 @@ def _bounded(op):
     Checks limit the address space, and PoCL crashes when the address space is exhausted.
     """
     return lambda n, m, k: op(tt.minimum(n, 20), tt.minimum(m, 20), k)
+
+
+def _labelled(op):
+    """Return a callable that applies an Op to two arrays on the device and to labels on the host."""
+    return lambda *inputs: op(*[as_gpuarray_variable(v, NAME) for v in inputs[:2]], inputs[2])
 
 
 def _filled(x):
@@ -160,6 +165,20 @@ def cases():
             "GpuGemmBatch",
             _on_device(blas.GpuGemmBatch(), 0, 2, 3),
             [T3[:, :, :3], HALF, T3, T3.transpose(0, 2, 1), TWO],
+        ),
+        ("GpuSoftmax", _on_device(nnet.gpu_softmax), [X]),
+        ("GpuSoftmaxWithBias", _on_device(nnet.gpu_softmax_with_bias), [X, Y[0]]),
+        ("GpuLogSoftmax", _on_device(nnet.gpu_log_softmax), [X]),
+        ("GpuSoftmaxGrad", _on_device(nnet.gpu_softmax_grad), [X, UNIT]),
+        (
+            "GpuCrossentropySoftmaxArgmax1HotWithBias",
+            _labelled(nnet.gpu_crossentropy_softmax_argmax_1hot_with_bias),
+            [X, Y[0], ROWS],
+        ),
+        (
+            "GpuCrossentropySoftmax1HotWithBiasDx",
+            _labelled(nnet.gpu_crossentropy_softmax_1hot_with_bias_dx),
+            [X[:, 0], UNIT, ROWS],
         ),
     ]
     skip = dict.fromkeys(

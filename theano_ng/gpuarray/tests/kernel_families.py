@@ -11,7 +11,7 @@ import numpy as np
 
 import theano_ng as theano
 import theano_ng.tensor as T
-from theano_ng.gpuarray import extra_ops, reduction
+from theano_ng.gpuarray import extra_ops, nnet, reduction
 from theano_ng.gpuarray.basic_ops import host_from_gpu
 from theano_ng.gpuarray.contexts import get_context
 from theano_ng.gpuarray.creation import GpuEye, GpuTri
@@ -19,6 +19,7 @@ from theano_ng.gpuarray.elemwise import GpuCAReduceCuda, GpuElemwise
 from theano_ng.gpuarray.extra_ops import GpuCumOp
 from theano_ng.gpuarray.joining import gpu_join
 from theano_ng.gpuarray.kernels import product as product_kernels
+from theano_ng.gpuarray.kernels.rows import row_kernel
 from theano_ng.gpuarray.pygpu import blas
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.gpuarray.pygpu.reduction import ReductionKernel, reduce1
@@ -159,6 +160,25 @@ def products():
     np.testing.assert_allclose(np.asarray(out), 2 * VALUE @ OTHER.T, rtol=1e-4, atol=1e-5)
 
 
+def rows():
+    """Compute cross-entropies by the kernel for graphics cards, with groups in which some threads have no element."""
+    ctx = get_context(context())
+    op = nnet.gpu_crossentropy_softmax_argmax_1hot_with_bias
+    kernel = row_kernel(op.loop(["float32", "float32", "int64"], ["float32", "float32", "int64"]), ctx)
+    kernel = kernel._replace(support=("#undef GA_PROCESSOR\n", *kernel.support)).build()
+    labels = INDICES % SHAPE[1]
+    x, b, y = [pygpu.array(v, context=ctx) for v in (VALUE, OTHER[0], labels)]
+    losses, argmax = pygpu.zeros(len(VALUE), "float32", context=ctx), pygpu.zeros(len(VALUE), "int64", context=ctx)
+    softmax = pygpu.zeros(SHAPE, "float32", context=ctx)
+    given = [*SHAPE, x, 0, SHAPE[1], 1, b, 0, 0, 1, y, 0, 1, losses, 0, softmax, 0, argmax, 0]
+    kernel(*given, gs=(1, 1), ls=(16, 4))
+    powers = np.exp(VALUE + OTHER[0])
+    expected = powers / powers.sum(1, keepdims=True)
+    np.testing.assert_allclose(np.asarray(softmax), expected, rtol=1e-5)
+    np.testing.assert_allclose(np.asarray(losses), -np.log(expected[np.arange(len(VALUE)), labels]), rtol=1e-4)
+    np.testing.assert_array_equal(np.asarray(argmax), expected.argmax(1))
+
+
 def _planted(body):
     text = '#include "cluda.h"\nKERNEL void planted(GLOBAL_MEM ga_float *x)\n{\n%s\n}\n' % body
     kernel = pygpu.GpuKernel(text, "planted", [pygpu.GpuArray], get_context(context()))
@@ -177,7 +197,7 @@ def planted_read():
     _planted("    x[LID_0] = x[LID_0 + (1 << 26)];")
 
 
-FAMILIES = (elementwise, reductions, indexing, cumulation, argmax, creation, copies, arrays, products)
+FAMILIES = (elementwise, reductions, indexing, cumulation, argmax, creation, copies, arrays, products, rows)
 PLANTED = (planted_race, planted_read)
 
 

@@ -21,11 +21,12 @@ from theano_ng.gof.graph import Constant
 from theano_ng.gof.graph import inputs as inputs_of
 from theano_ng.gof.rewriting import EquilibriumOptimizer
 from theano_ng.gof.traversal import equal_computations
-from theano_ng.gpuarray import basic_ops, blas, elemwise, extra_ops, reduction, subtensor, transfers
+from theano_ng.gpuarray import basic_ops, blas, elemwise, extra_ops, nnet, reduction, subtensor, transfers
 from theano_ng.gpuarray import opt as rules
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.gpuarray.tests.device import context
 from theano_ng.gpuarray.type import GpuArrayType, get_context
+from theano_ng.tensor.nnet.softmax import softmax_grad, softmax_op, softmax_with_bias
 
 # Documented registrations: database, name, position, tags.
 FACTS = """
@@ -64,7 +65,8 @@ LOCAL = (
     " local_gpua_flatten local_gpua_inc_subtensor local_gpua_join local_gpua_join_1 local_gpua_lazy_ifelse local_gpua_print_op"
     " local_gpua_rebroadcast local_gpua_reshape local_gpua_shape local_gpua_specifyShape local_gpua_split local_gpua_subtensor local_gpua_tri"
     " local_gpuaalloc local_track_shape_i local_gpua_dot22 local_gpua_dot22scalar local_gpua_gemm local_gpua_gemmbatch"
-    " local_gpua_gemv local_gpua_ger"
+    " local_gpua_gemv local_gpua_ger local_gpua_softmax local_gpua_softmaxwithbias local_gpua_crossentropysoftmax1hotwithbiasdx"
+    " local_gpua_crossentropysoftmaxargmax1hotwithbias"
 ).split()
 
 # Rule without an example that can be executed here -> the reason.
@@ -146,9 +148,12 @@ class TestExamples(unittest.TestCase):
             subtensor,
             transfers,
             blas,
+            nnet,
+            rules.lifts,
             rules.arrays,
         ):
             self.names.update(vars(module))
+        self.names.update(softmax_grad=softmax_grad, softmax_op=softmax_op, softmax_with_bias=softmax_with_bias)
         self.names.update(add=elemwise.GpuElemwise(scalar.add), mul=elemwise.GpuElemwise(scalar.mul))
         zero = T.constant(np.float64(0))
         null = GpuArrayType("float64", (), None).make_constant(pygpu.array(np.float64(0), context=get_context(None)))

@@ -1,0 +1,514 @@
+"""Kernels of row programs: reductions of rows, combined with elementwise operations before, between and after them.
+
+A kernel processes a row in passes over its elements. An operation that needs the result of a reduction runs in a later
+pass than the reduction. Each pass computes the values that it needs from the inputs again, or reads them from an output
+whose final value is not stored yet. On processors one thread processes a row, and on GPUs a group of threads processes
+one or several rows.
+"""
+
+import functools
+from typing import NamedTuple
+
+import numpy as np
+
+from theano_ng.gpuarray.fp16_help import work_dtype
+from theano_ng.gpuarray.kernels.device_kernel import DeviceKernel, flags_of
+from theano_ng.gpuarray.kernels.scalar_code import (
+    PROLOGUE,
+    SupportCodeError,
+    element_type,
+    load,
+    scalar_code,
+    store,
+    work_type,
+)
+from theano_ng.gpuarray.pygpu import gpuarray as pygpu
+from theano_ng.loops.source import scalar_apply
+from theano_ng.scalar.op import c_cast
+from theano_ng.scalar.types import c_literal
+
+# The levels of values, as in tensor.reductions.row_program: a single value, a value for each row, one for each element.
+ONE, ROW, ELEMENT = 0, 1, 2
+
+# The maximum number of threads in a group; native/rows.c has the same value.
+GROUP = 256
+# Number of adjacent elements that a thread of a processor accumulates separately
+LANES = 32
+
+# Ops for which ``op(a, a)`` is ``a``. Their accumulators may start with the first element.
+_IDEMPOTENT = ("Maximum", "MaximumFromNothing", "Minimum", "AND", "OR")
+
+
+class RowInput(NamedTuple):
+    """An array that a row program reads.
+
+    Attributes
+    ----------
+    dtype : str
+    level : int
+    """
+
+    dtype: str
+    level: int
+
+
+class Map(NamedTuple):
+    """The application of a scalar op to values of a row program.
+
+    Attributes
+    ----------
+    op : ScalarOp
+    arguments : tuple of int
+        Numbers of values.
+    dtype : str
+    level : int
+        ROW or ELEMENT.
+    """
+
+    op: object
+    arguments: tuple
+    dtype: str
+    level: int
+
+
+class RowFold(NamedTuple):
+    """A reduction of the elements of a row to one value.
+
+    Attributes
+    ----------
+    op : ScalarOp
+        A binary op that is associative and commutative, and that has an identity or is idempotent.
+    argument : int
+        The number of the value that is reduced.
+    accumulator, dtype : str
+        The dtypes of the accumulator and of the result.
+    """
+
+    op: object
+    argument: int
+    accumulator: str
+    dtype: str
+
+    @property
+    def level(self):
+        return ROW
+
+    @property
+    def arguments(self):
+        return (self.argument,)
+
+
+class Place(NamedTuple):
+    """The position of an element in its row, an int64."""
+
+    @property
+    def level(self):
+        return ELEMENT
+
+    @property
+    def dtype(self):
+        return "int64"
+
+    @property
+    def arguments(self):
+        return ()
+
+
+class Number(NamedTuple):
+    """A constant.
+
+    Attributes
+    ----------
+    dtype : str
+    value : number
+    """
+
+    dtype: str
+    value: object
+
+    @property
+    def level(self):
+        return ONE
+
+    @property
+    def arguments(self):
+        return ()
+
+
+class RowLoop(NamedTuple):
+    """A row program. Values are numbered: first the inputs, then the results of all steps.
+
+    Attributes
+    ----------
+    inputs : tuple of RowInput
+    steps : tuple of Map, RowFold, Place and Number
+        In the order of computation.
+    stores : tuple of int
+        The values that are outputs. Their level is ROW or ELEMENT.
+    """
+
+    inputs: tuple
+    steps: tuple
+    stores: tuple
+
+    @property
+    def values(self):
+        return [*self.inputs, *self.steps]
+
+
+def row_kernel(loop, context):
+    """Return the kernel of a row program.
+
+    Parameters
+    ----------
+    loop : RowLoop
+    context : GpuContext or None
+
+    Returns
+    -------
+    DeviceKernel
+
+    Raises
+    ------
+    SupportCodeError
+        If devices cannot compute an op of the program.
+    """
+    source = _row_source(loop)
+    return DeviceKernel(source.text, source.types, context, source.flags, source.support, program=loop)
+
+
+class _Source(NamedTuple):
+    text: str
+    types: tuple
+    flags: int
+    support: tuple
+
+
+@functools.lru_cache(maxsize=512)
+def _row_source(loop):
+    return _Writer(loop).source()
+
+
+class _Writer:
+    """A writer of the source code of a kernel. Value k is the variable ``tng_v<k>``."""
+
+    def __init__(self, loop):
+        self.loop, self.values = loop, loop.values
+        self.n_inputs = len(loop.inputs)
+        self.support, self.doubles = [PROLOGUE], False
+        self.codes = {k: self._code(v) for k, v in self._steps()}
+        self.ready = self._ready()
+        self.last = max([self.ready[k] for k in loop.stores] + [self._pass_of(k) for k, _ in self._steps()])
+        self.passes = [self._plan(p) for p in self._kept()]
+
+    def _steps(self):
+        return enumerate(self.loop.steps, self.n_inputs)
+
+    def _code(self, step):
+        """Return the code of a step: of its scalar op, or of the op that combines two accumulators."""
+        if isinstance(step, (Place, Number)):
+            return None
+        if isinstance(step, RowFold):
+            acc = work_dtype(step.accumulator)
+            if getattr(step.op, "identity", None) is None and type(step.op).__name__ not in _IDEMPOTENT:
+                raise SupportCodeError("%s has no identity, so that lanes cannot be combined" % (step.op,))
+            code = scalar_code(step.op, scalar_apply(step.op, (acc, acc), (acc,)), ["tng_a", "tng_b"], ["tng_c"])
+        else:
+            dtypes = tuple([self.values[a].dtype for a in step.arguments])
+            names = ["tng_v%d" % a for a in step.arguments]
+            code = scalar_code(step.op, scalar_apply(step.op, dtypes, (step.dtype,)), names, ["tng_out"])
+        if code.bits:
+            raise SupportCodeError("%s computes with the bits of float16 numbers" % (step.op,))
+        self.support += [text for text in code.support if text not in self.support]
+        self.doubles = self.doubles or code.doubles
+        return code
+
+    # -- passes --------------------------------------------------------------------------------------------------------
+
+    def _ready(self):
+        """Return, for each value, the first pass that can use it."""
+        ready = [0] * self.n_inputs
+        for step in self.loop.steps:
+            ready.append(max([ready[a] for a in step.arguments], default=0) + isinstance(step, RowFold))
+        return ready
+
+    def _pass_of(self, k):
+        """Return the pass in which a step runs."""
+        return self.ready[k] - isinstance(self.values[k], RowFold)
+
+    def _kept(self):
+        """Yield (number of the pass, values that outputs contain before the pass, values that the pass stores).
+
+        The stored values are pairs (number of a value, number of an output).
+        """
+        held, free = {}, {o for o, k in enumerate(self.loop.stores) if self.values[k].level == ELEMENT}
+        for p in range(self.last + 1):
+            stored = [(k, o) for o, k in enumerate(self.loop.stores) if o in free and self.ready[k] == p]
+            free -= {o for _, o in stored}
+            before = dict(held)
+            held.update((k, o) for k, o in stored)
+            for k, until in self._needed_later(p):
+                o = next((o for o in sorted(free) if self._can_hold(o, k, until)), None)
+                if o is not None and k not in held:
+                    held[k] = o
+                    free.discard(o)
+                    stored.append((k, o))
+            # An output that held another value receives its final value in this pass.
+            for o, k in enumerate(self.loop.stores):
+                if self.ready[k] == p and (k, o) not in stored and self.values[k].level == ELEMENT:
+                    stored.append((k, o))
+                    held = {v: place for v, place in held.items() if place != o}
+                    held[k] = o
+            yield p, before, stored
+
+    def _needed_later(self, p):
+        """Yield (value, last pass that needs it) for values per element that pass `p` computes and later passes need."""
+        for k, step in self._steps():
+            if isinstance(step, Map) and step.level == ELEMENT and self.ready[k] == p:
+                later = [
+                    self._last_use(c)
+                    for c, other in self._steps()
+                    if k in other.arguments and other.level == ELEMENT and self.ready[c] > p
+                ]
+                if later:
+                    yield k, max(later)
+
+    def _last_use(self, k):
+        """Return the last pass that computes the value k from other values."""
+        uses = [self.ready[k]]
+        uses += [self._last_use(c) for c, other in self._steps() if k in other.arguments and other.level == ELEMENT]
+        return max(uses)
+
+    def _can_hold(self, o, k, until):
+        """Return True if output o can hold the value k up to the pass `until`."""
+        final, dtype = self.loop.stores[o], self.values[k].dtype
+        return self.values[final].dtype == dtype == work_dtype(dtype) and self.ready[final] >= until
+
+    def _plan(self, kept):
+        """Return a pass: the values per row, the values per element, the folds and the stores that belong to it."""
+        p, held, stored = kept
+        rows = [k for k, step in self._steps() if isinstance(step, Map) and step.level == ROW and self.ready[k] == p]
+        folds = [k for k, step in self._steps() if isinstance(step, RowFold) and self._pass_of(k) == p]
+        todo, elements = [k for k, _ in stored] + [self.values[k].argument for k in folds], set()
+        while todo:
+            k = todo.pop()
+            if self.values[k].level == ELEMENT and k not in elements:
+                elements.add(k)
+                if k not in held and k >= self.n_inputs:
+                    todo += self.values[k].arguments
+        return rows, sorted(elements), folds, stored, held
+
+    # -- text ----------------------------------------------------------------------------------------------------------
+
+    def source(self):
+        parameters, types = self._parameters()
+        lines = ["KERNEL void KERNEL_NAME(%s)" % ",\n    ".join(parameters), "{", *self._begin()]
+        lines += ["#ifdef GA_PROCESSOR", *self._for_processors(), "#else", *self._for_gpus(), "#endif", "}\n"]
+        dtypes = [v.dtype for v in self.values] + [s.accumulator for s in self.loop.steps if isinstance(s, RowFold)]
+        flags = flags_of(*dtypes) | (pygpu.USE_DOUBLE if self.doubles else 0)
+        return _Source("\n".join(lines), tuple(types), flags, tuple(self.support))
+
+    def _parameters(self):
+        declared, types = ["ga_size tng_rows", "ga_size tng_length"], [pygpu.SIZE, pygpu.SIZE]
+        for k, x in enumerate(self.loop.inputs):
+            declared.append("GLOBAL_MEM const %s *tng_p%d, ga_size tng_o%d" % (element_type(x.dtype), k, k))
+            declared += ["ga_ssize tng_%s%d" % (letter, k) for letter in "rs"[: x.level]]
+            types += ["*", pygpu.SIZE, *[pygpu.SSIZE] * x.level]
+        for o, k in enumerate(self.loop.stores):
+            declared.append("GLOBAL_MEM %s *tng_z%d, ga_size tng_zo%d" % (element_type(self.values[k].dtype), o, o))
+            types += ["*", pygpu.SIZE]
+        return declared, types
+
+    def _begin(self):
+        lines = []
+        for k, x in enumerate(self.loop.inputs):
+            kind = "GLOBAL_MEM const %s *" % element_type(x.dtype)
+            lines.append("tng_p%d = (%s)((GLOBAL_MEM const char *)tng_p%d + tng_o%d);" % (k, kind, k, k))
+            if x.level == ONE:
+                lines.append(self._constant(k, load(x.dtype, "(*tng_p%d)" % k)))
+        for k, step in self._steps():
+            if isinstance(step, Number):
+                lines.append(self._constant(k, c_literal(step.dtype, np.asarray(step.value, step.dtype))))
+        for o, k in enumerate(self.loop.stores):
+            kind = "GLOBAL_MEM %s *" % element_type(self.values[k].dtype)
+            lines.append("tng_z%d = (%s)((GLOBAL_MEM char *)tng_z%d + tng_zo%d);" % (o, kind, o, o))
+        return lines
+
+    def _constant(self, k, value):
+        return "const %s tng_v%d = %s;" % (work_type(self.values[k].dtype), k, value)
+
+    def _begin_row(self):
+        """Return the statements that find a row, and read the inputs that have one value per row."""
+        lines = []
+        for k, x in enumerate(self.loop.inputs):
+            if x.level == ROW:
+                lines.append(self._constant(k, load(x.dtype, "tng_p%d[(ga_ssize)tng_row * tng_r%d]" % (k, k))))
+            elif x.level == ELEMENT:
+                kind = "GLOBAL_MEM const %s *" % element_type(x.dtype)
+                lines.append("%stng_q%d = tng_p%d + (ga_ssize)tng_row * tng_r%d;" % (kind, k, k, k))
+        for o, k in enumerate(self.loop.stores):
+            if self.values[k].level == ELEMENT:
+                kind = "GLOBAL_MEM %s *" % element_type(self.values[k].dtype)
+                lines.append("%stng_y%d = tng_z%d + tng_row * tng_length;" % (kind, o, o))
+        lines += [
+            "%s tng_v%d%s;" % (work_type(s.dtype), k, " = 0" if isinstance(s, RowFold) else "")
+            for k, s in self._steps()
+            if s.level == ROW
+        ]
+        return lines
+
+    def _end_row(self):
+        """Return the statements that store the outputs with one value per row."""
+        return [
+            store(self.values[k].dtype, "tng_z%d[tng_row]" % o, "tng_v%d" % k)
+            for o, k in enumerate(self.loop.stores)
+            if self.values[k].level == ROW
+        ]
+
+    def _map(self, k):
+        """Return the statement that computes the value of a step from its arguments. The variable exists already."""
+        kind = work_type(self.values[k].dtype)
+        return "{ %s tng_out;\n%s\ntng_v%d = tng_out; }" % (kind, self.codes[k].body, k)
+
+    def _element(self, plan, unit):
+        """Return the statements of a pass that compute values for element ``tng_i``.
+
+        `unit`: whether all inputs have unit strides along the row.
+        """
+        _, elements, _, stored, held = plan
+        lines = []
+        for k in elements:
+            dtype = self.values[k].dtype
+            if k in held:
+                lines.append(self._constant(k, load(dtype, "tng_y%d[tng_i]" % held[k])))
+            elif k < self.n_inputs:
+                at = "tng_q%d[tng_i]" % k if unit else "tng_q%d[(ga_ssize)tng_i * tng_s%d]" % (k, k)
+                lines.append(self._constant(k, load(dtype, at)))
+            elif isinstance(self.values[k], Place):
+                lines.append(self._constant(k, "(npy_int64)tng_i"))
+            else:
+                lines += ["%s tng_v%d;" % (work_type(dtype), k), self._map(k)]
+        return lines + [store(self.values[k].dtype, "tng_y%d[tng_i]" % o, "tng_v%d" % k) for k, o in stored]
+
+    def _value(self, k):
+        """Return the expression of the value that fold k accumulates, in the dtype of the accumulator."""
+        fold = self.values[k]
+        return c_cast("tng_v%d" % fold.argument, work_dtype(self.values[fold.argument].dtype), self._acc(k))
+
+    def _acc(self, k):
+        return work_dtype(self.values[k].accumulator)
+
+    def _combine(self, k, place, value):
+        kind = work_type(self._acc(k))
+        return "{ const %s tng_a = %s, tng_b = %s; %s tng_c;\n%s\n%s = tng_c; }" % (
+            kind,
+            place,
+            value,
+            kind,
+            self.codes[k].body,
+            place,
+        )
+
+    def _start(self, k):
+        """Return the start value of an accumulator, or None if it starts with the first element."""
+        identity = getattr(self.values[k].op, "identity", None)
+        return None if identity is None else c_literal(self._acc(k), np.asarray(identity).astype(self._acc(k)))
+
+    def _finish(self, k, accumulator):
+        """Return the statement that stores the result of a fold in its variable."""
+        dtype = self.values[k].dtype
+        rounded = c_cast(accumulator, self._acc(k), work_dtype(dtype))
+        return "tng_v%d = %s;" % (k, "tng_round_to_half(%s)" % rounded if dtype == "float16" else rounded)
+
+    # -- processors: one thread for a row ------------------------------------------------------------------------------
+
+    def _for_processors(self):
+        lines = ["for (ga_size tng_row = GID_0; tng_row < tng_rows; tng_row += GDIM_0) {", *self._begin_row()]
+        for plan in self.passes:
+            rows, elements, folds, _, held = plan
+            lines += [self._map(k) for k in rows]
+            inputs = [k for k in elements if k < self.n_inputs and k not in held]
+            if not elements:
+                continue
+            lines.append("if (%s) {" % (" && ".join("tng_s%d == 1" % k for k in inputs) or "1"))
+            lines += [*self._pass_of_a_thread(plan, True), "} else {", *self._pass_of_a_thread(plan, False), "}"]
+        return [*lines, *self._end_row(), "}"]
+
+    def _pass_of_a_thread(self, plan, unit):
+        folds = plan[2]
+        if not folds:
+            return ["for (ga_size tng_i = 0; tng_i < tng_length; ++tng_i) {", *self._element(plan, unit), "}"]
+        lines, first = [], [k for k in folds if self._start(k) is None]
+        for k in folds:
+            kind = work_type(self._acc(k))
+            lines.append("%s tng_acc%d = %s;" % (kind, k, self._start(k) or "0"))
+        if first:
+            # Evaluate the first element without stores, to start the accumulators.
+            plain = plan[:3] + ([],) + plan[4:]
+            lines += ["if (tng_length > 0) {", "const ga_size tng_i = 0;", *self._element(plain, unit)]
+            lines += ["tng_acc%d = %s;" % (k, self._value(k)) for k in first]
+            lines.append("}")
+        lines += ["ga_size tng_from = 0;", "if (tng_length >= %d) {" % LANES]
+        lines += ["%s tng_lanes%d[%d];" % (work_type(self._acc(k)), k, LANES) for k in folds]
+        lines.append("for (int tng_l = 0; tng_l < %d; ++tng_l) {" % LANES)
+        lines += ["tng_lanes%d[tng_l] = tng_acc%d;" % (k, k) for k in folds]
+        lines += ["}", "for (; tng_from + %d <= tng_length; tng_from += %d)" % (LANES, LANES)]
+        lines += ["for (int tng_l = 0; tng_l < %d; ++tng_l) {" % LANES, "const ga_size tng_i = tng_from + tng_l;"]
+        lines += self._element(plan, unit)
+        lines += [self._combine(k, "tng_lanes%d[tng_l]" % k, self._value(k)) for k in folds]
+        lines += ["}", "for (int tng_half = %d; tng_half > 0; tng_half /= 2)" % (LANES // 2)]
+        lines.append("for (int tng_l = 0; tng_l < tng_half; ++tng_l) {")
+        lines += [self._combine(k, "tng_lanes%d[tng_l]" % k, "tng_lanes%d[tng_l + tng_half]" % k) for k in folds]
+        lines.append("}")
+        lines += [self._combine(k, "tng_acc%d" % k, "tng_lanes%d[0]" % k) for k in folds]
+        lines += ["}", "for (ga_size tng_i = tng_from; tng_i < tng_length; ++tng_i) {", *self._element(plan, unit)]
+        lines += [self._combine(k, "tng_acc%d" % k, self._value(k)) for k in folds]
+        return [*lines, "}", *[self._finish(k, "tng_acc%d" % k) for k in folds]]
+
+    # -- GPUs: the first axis of a group is along a row, the second axis counts rows -----------------------------------
+
+    def _for_gpus(self):
+        kinds = dict.fromkeys([self._acc(k) for k, s in self._steps() if isinstance(s, RowFold)])
+        lines = ["LOCAL_MEM %s tng_local_%s[%d];" % (work_type(acc), acc, GROUP) for acc in kinds]
+        lines += [
+            "const ga_uint tng_slot = LID_1 * LDIM_0 + LID_0;",
+            "const ga_uint tng_active = tng_length < LDIM_0 ? (ga_uint)tng_length : LDIM_0;",
+            "for (ga_size tng_base = (ga_size)GID_0 * LDIM_1; tng_base < tng_rows; tng_base += (ga_size)GDIM_0 * LDIM_1) {",
+            # Threads without a row compute the last row again, and store nothing.
+            "const int tng_has_row = tng_base + LID_1 < tng_rows;",
+            "const ga_size tng_row = tng_has_row ? tng_base + LID_1 : tng_rows - 1;",
+            *self._begin_row(),
+        ]
+        for plan in self.passes:
+            rows, elements, folds, _, _ = plan
+            lines += [self._map(k) for k in rows]
+            if elements:
+                lines += ["{", *self._pass_of_a_group(plan, folds), "}"]
+        return [*lines, "if (tng_has_row && LID_0 == 0) {", *self._end_row(), "}", "}"]
+
+    def _pass_of_a_group(self, plan, folds):
+        lines = []
+        for k in folds:
+            lines.append("%s tng_acc%d = %s;" % (work_type(self._acc(k)), k, self._start(k) or "0"))
+        lines.append("if (tng_has_row) for (ga_size tng_i = LID_0; tng_i < tng_length; tng_i += LDIM_0) {")
+        lines += self._element(plan, False)
+        for k in folds:
+            combined = self._combine(k, "tng_acc%d" % k, self._value(k))
+            if self._start(k) is None:
+                combined = "if (tng_i < LDIM_0) tng_acc%d = %s; else %s" % (k, self._value(k), combined)
+            lines.append(combined)
+        lines.append("}")
+        for k in folds:
+            local = "tng_local_%s" % self._acc(k)
+            lines += [
+                "%s[tng_slot] = tng_acc%d;" % (local, k),
+                "for (ga_uint tng_step = LDIM_0 / 2; tng_step > 0; tng_step /= 2) {",
+                "local_barrier();",
+                "if (LID_0 < tng_step && LID_0 + tng_step < tng_active)",
+                self._combine(k, "%s[tng_slot]" % local, "%s[tng_slot + tng_step]" % local),
+                "}",
+                "local_barrier();",
+                self._finish(k, "%s[tng_slot - LID_0]" % local),
+                "local_barrier();",
+            ]
+        return lines

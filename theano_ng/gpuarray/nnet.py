@@ -1,0 +1,251 @@
+"""Ops of neural networks on devices: softmax and its combinations."""
+
+import weakref
+
+import numpy as np
+
+from theano_ng.gpuarray.kernels.device_kernel import sample
+from theano_ng.gpuarray.kernels.rows import ELEMENT, ONE, ROW, RowInput, row_kernel
+from theano_ng.gpuarray.rows import ANY, CROSSENTROPY, CROSSENTROPY_GRAD, SOFTMAX, SOFTMAX_GRAD, LoopBuilder, row_code
+from theano_ng.gpuarray.transfers import as_gpuarray_variable, host_from_gpu, infer_context_name
+from theano_ng.gpuarray.twin import TwinOp, came_from_host, on_host
+from theano_ng.gpuarray.type import GpuArrayType
+from theano_ng.scalar import basic as scalar
+from theano_ng.scalar import upcast
+from theano_ng.tensor.nnet.crossentropy import CrossentropySoftmax1HotWithBiasDx, CrossentropySoftmaxArgmax1HotWithBias
+from theano_ng.tensor.nnet.softmax import LogSoftmax, Softmax, SoftmaxGrad, SoftmaxWithBias
+from theano_ng.tensor.type import TensorType
+
+__all__ = [
+    "GpuCrossentropySoftmax1HotWithBiasDx",
+    "GpuCrossentropySoftmaxArgmax1HotWithBias",
+    "GpuLogSoftmax",
+    "GpuSoftmax",
+    "GpuSoftmaxGrad",
+    "GpuSoftmaxWithBias",
+    "gpu_crossentropy_softmax_1hot_with_bias_dx",
+    "gpu_crossentropy_softmax_argmax_1hot_with_bias",
+    "gpu_log_softmax",
+    "gpu_softmax",
+    "gpu_softmax_grad",
+    "gpu_softmax_with_bias",
+]
+
+
+_host_nodes = weakref.WeakKeyDictionary()  # Apply -> node of the Op for the host, with float32 instead of float16
+
+
+def _at_least_float32(dtype):
+    return "float32" if dtype == "float16" else dtype
+
+
+class _RowOp(TwinOp):
+    """A base class of Ops that are row programs on matrices."""
+
+    __props__ = ()
+    host_class = None
+    kind = ANY
+
+    def host_op(self, node):
+        return self.host_class()
+
+    def make_node(self, *inputs):
+        context_name = infer_context_name(*inputs)
+        inputs = [as_gpuarray_variable(v, context_name) for v in inputs]
+        host = self.host_class().make_node(*[host_from_gpu(v) for v in inputs])
+        return self.on_device([as_gpuarray_variable(v, context_name) for v in host.inputs], host, context_name)
+
+    def host_node(self, node):
+        # Compute float16 in float32, as kernels do.
+        if node not in _host_nodes:
+            types = [TensorType(_at_least_float32(v.dtype), v.broadcastable) for v in node.inputs]
+            _host_nodes[node] = self.host_class().make_node(*[type_() for type_ in types])
+        return _host_nodes[node]
+
+    def perform(self, node, inputs, output_storage, params=None):
+        host, cells = self.host_node(node), [[None] for _ in node.outputs]
+        values = [np.asarray(value, v.dtype) for value, v in zip(map(np.asarray, inputs), host.inputs)]
+        host.op.perform(host, values, cells)
+        results = [np.asarray(value, v.dtype) for (value,), v in zip(cells, node.outputs)]
+        self.store(node, results, inputs, output_storage)
+
+    def loop(self, dtypes, result):
+        """Return the row program for inputs of these dtypes and an output of the dtype `result`."""
+        program = _Program([RowInput(dtype, ELEMENT) for dtype in dtypes])
+        return program.loop(program.as_dtype(self.compute(program), result))
+
+    def compute(self, program):
+        """Add the computation to a program; return the number of the result."""
+        raise NotImplementedError(type(self).__name__)
+
+    def native_code(self, node):
+        loop = self.loop([v.dtype for v in node.inputs], node.outputs[0].dtype)
+        return row_code(loop, node.inputs, node.outputs, 1, self.kind, may_fail=False)
+
+
+class _Program(LoopBuilder):
+    """A builder that computes with the largest of the inputs' float dtypes, at least with float32."""
+
+    def __init__(self, inputs):
+        super().__init__(inputs)
+        self.work = upcast("float32", *[x.dtype for x in self.inputs if x.dtype.startswith("float")])
+
+    def read(self, k):
+        """Return the number of an input as a value to compute with."""
+        return self.as_dtype(k, self.work)
+
+    def biased(self):
+        """Return the number of the sum of a matrix and a bias. As on the host, it has the dtype of the matrix."""
+        total = self.map(scalar.add, self.read(0), self.read(1))
+        self.work = _at_least_float32(self.inputs[0].dtype)
+        return self.as_dtype(total, self.work)
+
+    def as_dtype(self, k, dtype):
+        """Convert a value to a dtype."""
+        return k if self.dtype(k) == dtype else self.map(getattr(scalar, "convert_to_" + dtype), k, dtype=dtype)
+
+
+def _exponentials(x, program):
+    """Add exp(x - max(x)) and its sum to a program; return the numbers of x - max(x) and of these values."""
+    shifted = program.map(scalar.sub, x, program.fold(scalar.maximum, x))
+    powers = program.map(scalar.exp, shifted)
+    return shifted, powers, program.fold(scalar.add, powers)
+
+
+def _softmax(x, program):
+    _, powers, total = _exponentials(x, program)
+    return program.map(scalar.true_div, powers, total)
+
+
+class GpuSoftmax(_RowOp):
+    """Softmax of every row of a matrix, or of a vector; see `tensor.nnet.softmax`."""
+
+    host_class = Softmax
+
+    def compute(self, program):
+        return _softmax(program.read(0), program)
+
+
+class GpuSoftmaxWithBias(_RowOp):
+    """Softmax of every row of x + b, for a matrix x and a vector b."""
+
+    host_class, kind = SoftmaxWithBias, SOFTMAX
+
+    def compute(self, program):
+        return _softmax(program.biased(), program)
+
+
+class GpuLogSoftmax(_RowOp):
+    """Logarithm of the softmax of every row of a matrix, or of a vector."""
+
+    host_class = LogSoftmax
+
+    def compute(self, program):
+        shifted, _, total = _exponentials(program.read(0), program)
+        return program.map(scalar.sub, shifted, program.map(scalar.log, total))
+
+
+class GpuSoftmaxGrad(_RowOp):
+    """Gradient of the softmax of every row: (dy - sum(dy * sm)) * sm, for the softmax sm and its gradient dy."""
+
+    host_class, kind = SoftmaxGrad, SOFTMAX_GRAD
+
+    def compute(self, program):
+        dy, sm = program.read(0), program.read(1)
+        total = program.fold(scalar.add, program.map(scalar.mul, dy, sm))
+        return program.map(scalar.mul, program.map(scalar.sub, dy, total), sm)
+
+
+class _CrossentropyOp(_RowOp):
+    """A base class of cross-entropies of softmax with labels. The labels, the last input, may be on the host: then their
+    check does not wait for the device.
+    """
+
+    def make_node(self, *inputs):
+        *arrays, labels = inputs
+        context_name = infer_context_name(*[v for v in arrays if hasattr(v, "type")])
+        host = self.host_class().make_node(
+            *on_host([as_gpuarray_variable(v, context_name) for v in arrays]), *on_host([labels])
+        )
+        arrays = [as_gpuarray_variable(v, context_name) for v in host.inputs[:-1]]
+        on_device = isinstance(getattr(labels, "type", None), GpuArrayType) and not came_from_host(labels)
+        return self.on_device([*arrays, labels if on_device else host.inputs[-1]], host, context_name)
+
+    def native_code(self, node):
+        *dtypes, labels = [v.dtype for v in node.inputs]
+        if not isinstance(node.inputs[-1].type, GpuArrayType):
+            labels = "int64"  # the native code converts and uploads the labels
+        level = ELEMENT if node.inputs[0].ndim == 2 else ROW if node.inputs[0].ndim else ONE
+        loop = self.loop([*dtypes, labels], [v.dtype for v in node.outputs], level)
+        return row_code(loop, node.inputs, node.outputs, 1, self.kind, may_fail=False)
+
+
+class GpuCrossentropySoftmaxArgmax1HotWithBias(_CrossentropyOp):
+    """Cross-entropy of softmax(x + b) with labels, this softmax, and the argmax of each row.
+
+    Inputs: x (m, n), b (n), y_idx (m) integers. Outputs: ``-log(softmax(x + b)[i, y_idx[i]])`` (m); softmax(x + b);
+    the position of the largest element of each row (m, dtype of y_idx).
+    """
+
+    host_class, kind = CrossentropySoftmaxArgmax1HotWithBias, CROSSENTROPY
+
+    def loop(self, dtypes, results, level=ELEMENT):
+        program = _Program([RowInput(dtype, place) for dtype, place in zip(dtypes, (ELEMENT, ELEMENT, ROW))])
+        x = program.biased()
+        greatest = program.fold(scalar.maximum, x)
+        shifted = program.map(scalar.sub, x, greatest)
+        powers = program.map(scalar.exp, shifted)
+        total = program.fold(scalar.add, powers)
+        softmax = program.map(scalar.true_div, powers, total)
+        place = program.place()
+        is_label = program.map(scalar.eq, place, 2, dtype="bool")
+        zero = program.number(program.work, 0)
+        of_label = program.fold(scalar.add, program.map(scalar.switch, is_label, shifted, zero))
+        nll = program.map(scalar.sub, program.map(scalar.log, total), of_label)
+        # If a row contains NaN, its greatest element is NaN, and the argmax is the position of the first NaN.
+        is_nan, is_greatest = (
+            program.map(scalar.isnan, x, dtype="bool"),
+            program.map(scalar.eq, x, greatest, dtype="bool"),
+        )
+        beyond = program.number("int64", np.iinfo("int64").max)
+        places = program.map(scalar.switch, program.map(scalar.or_, is_nan, is_greatest), place, beyond)
+        argmax = program.fold(scalar.minimum, places)
+        return program.loop(*map(program.as_dtype, (nll, softmax, argmax), results))
+
+
+class GpuCrossentropySoftmax1HotWithBiasDx(_CrossentropyOp):
+    """Gradient of the cross-entropy of softmax with respect to the input of softmax: ``dnll * (sm - onehot(y_idx))``.
+
+    Inputs: dnll (m elements, or one element for all rows), sm (m, n), y_idx (m) integers.
+    """
+
+    host_class, kind = CrossentropySoftmax1HotWithBiasDx, CROSSENTROPY_GRAD
+
+    def loop(self, dtypes, results, level=ROW):
+        program = _Program([RowInput(dtype, place) for dtype, place in zip(dtypes, (level, ELEMENT, ROW))])
+        factor, sm, zero = program.read(0), program.read(1), program.number(program.work, 0)
+        # A row whose factor is 0 has the gradient 0, even if its softmax is NaN.
+        is_zero = program.map(scalar.eq, factor, zero, dtype="bool")
+        product = program.map(scalar.switch, is_zero, zero, program.map(scalar.mul, factor, sm))
+        is_label = program.map(scalar.eq, program.place(), 2, dtype="bool")
+        removed = program.map(scalar.switch, is_label, factor, zero)
+        return program.loop(program.as_dtype(program.map(scalar.sub, product, removed), results[0]))
+
+
+gpu_softmax, gpu_softmax_with_bias = GpuSoftmax(), GpuSoftmaxWithBias()
+gpu_log_softmax, gpu_softmax_grad = GpuLogSoftmax(), GpuSoftmaxGrad()
+gpu_crossentropy_softmax_argmax_1hot_with_bias = GpuCrossentropySoftmaxArgmax1HotWithBias()
+gpu_crossentropy_softmax_1hot_with_bias_dx = GpuCrossentropySoftmax1HotWithBiasDx()
+
+
+def kernel_samples():
+    """Return samples of the kernel source code, which tests compile; see `kernels.samples`."""
+    ops = ((gpu_softmax, 1), (gpu_softmax_with_bias, 2), (gpu_log_softmax, 1), (gpu_softmax_grad, 2))
+    found = []
+    for dtype in ("float16", "float32", "float64"):
+        loops = [op.loop([dtype] * count, dtype) for op, count in ops]
+        entropy, gradient = gpu_crossentropy_softmax_argmax_1hot_with_bias, gpu_crossentropy_softmax_1hot_with_bias_dx
+        loops.append(entropy.loop([dtype, dtype, "int32"], [dtype, dtype, "int32"]))
+        loops.append(gradient.loop([dtype, dtype, "int64"], [dtype]))
+        found.append(sample("softmax, %s" % dtype, [row_kernel(loop, None) for loop in loops]))
+    return found
