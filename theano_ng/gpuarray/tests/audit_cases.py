@@ -35,6 +35,8 @@ from theano_ng.gpuarray.elemwise import (
 )
 from theano_ng.gpuarray.extra_ops import GpuCumOp
 from theano_ng.gpuarray.reduction import GpuMaxAndArgmax
+from theano_ng.gpuarray.row_program import GpuRowProgram
+from theano_ng.tensor.reductions.row_program import RowShape
 
 NAME, OTHER = "test", "another name"
 RNG = np.random.RandomState(21)
@@ -82,6 +84,17 @@ def _bounded(op):
     Checks limit the address space, and PoCL crashes when the address space is exhausted.
     """
     return lambda n, m, k: op(tt.minimum(n, 20), tt.minimum(m, 20), k)
+
+
+def _row_program():
+    """Return the Op that subtracts the maximum from each row, and sums the result."""
+    steps = (
+        (GpuCAReduceCuda(scalar.maximum, (1,)), (0,)),
+        (GpuDimShuffle((False,), (0, "x")), (1,)),
+        (GpuElemwise(scalar.sub), (0, 2)),
+        (GpuCAReduceCuda(scalar.add, (1,)), (3,)),
+    )
+    return GpuRowProgram(steps, (3, 4), RowShape((False,), 1))
 
 
 def _labelled(op):
@@ -166,6 +179,7 @@ def cases():
             _on_device(blas.GpuGemmBatch(), 0, 2, 3),
             [T3[:, :, :3], HALF, T3, T3.transpose(0, 2, 1), TWO],
         ),
+        ("GpuRowProgram", _on_device(_row_program()), [X]),
         ("GpuSoftmax", _on_device(nnet.gpu_softmax), [X]),
         ("GpuSoftmaxWithBias", _on_device(nnet.gpu_softmax_with_bias), [X, Y[0]]),
         ("GpuLogSoftmax", _on_device(nnet.gpu_log_softmax), [X]),

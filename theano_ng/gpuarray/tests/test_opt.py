@@ -32,6 +32,7 @@ from theano_ng.tensor.nnet.softmax import softmax_grad, softmax_op, softmax_with
 FACTS = """
 optdb gpuarray_opt 48.5 gpuarray
 optdb gpua_elemwise_fusion 49 fast_run fusion gpuarray local_elemwise_fusion
+optdb gpua_row_fusion 49.05 fast_run fusion gpuarray
 optdb gpua_assert_no_cpu_op 49.2 assert_no_cpu_op
 optdb local_gpua_alloc_empty_to_zeros 49.3 alloc_empty_to_zeros
 optdb local_advincsub1_gpua_inplace 60 fast_run gpuarray inplace

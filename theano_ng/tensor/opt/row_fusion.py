@@ -23,21 +23,42 @@ class RowFusion(Optimizer):
 
     The optimizer does nothing if `config.openmp` is True, because a `RowProgram` uses only one thread. It also does
     nothing if `config.tensor.local_elemwise_fusion` is False.
+
+    A subclass for device arrays overrides the class attributes and `is_on`.
     """
+
+    elemwise, dimshuffle, program = Elemwise, DimShuffle, RowProgram
+    can_reduce_rows = staticmethod(can_reduce_rows)
 
     def add_requirements(self, fgraph):
         fgraph.attach_feature(ReplaceValidate())
 
+    def is_on(self):
+        """Return True if the flags permit fusion."""
+        return config.tensor.local_elemwise_fusion and not config.openmp
+
+    def is_array(self, v):
+        """Return True if a program can read or return the variable."""
+        return type(v.type) is TensorType
+
     def apply(self, fgraph):
-        if not config.tensor.local_elemwise_fusion or config.openmp:
+        if not self.is_on():
             return
-        shapes = dict.fromkeys(shape for shape in map(can_reduce_rows, fgraph.apply_nodes) if shape is not None)
+        shapes = dict.fromkeys(shape for shape in map(self.can_reduce_rows, fgraph.apply_nodes) if shape is not None)
         for shape in sorted(shapes):
-            for group in _groups(fgraph.toposort(), shape):
-                _replace(fgraph, group, shape)
+            for group in _groups(fgraph.toposort(), shape, self.fits):
+                _replace(fgraph, group, shape, self)
+
+    def fits(self, node, shape):
+        """Return True if a program on rows of this shape can contain the node."""
+        if not all(map(self.is_array, (*node.inputs, *node.outputs))):
+            return False
+        if type(node.op) is self.dimshuffle or _fusible(node, self.elemwise):
+            return can_map(node, shape)
+        return self.can_reduce_rows(node, shape) is not None
 
 
-def _groups(nodes, shape):
+def _groups(nodes, shape, fits):
     """Return groups of nodes, such that one program can compute all nodes of a group in the order of their list.
 
     All rows of a program must have the same length. So all nodes of a group belong to one family: nodes whose rows are
@@ -49,8 +70,10 @@ def _groups(nodes, shape):
     nodes : list of Apply
         All nodes of a graph, inputs first.
     shape : RowShape
+    fits : callable
+        `RowFusion.fits`.
     """
-    family = _families(nodes, shape)
+    family = _families(nodes, shape, fits)
     groups, exits = {}, {}
     for node in nodes:
         makers = [v.owner for v in node.inputs if v.owner is not None]
@@ -72,7 +95,7 @@ def _groups(nodes, shape):
     ]
 
 
-def _families(nodes, shape):
+def _families(nodes, shape, fits):
     """Return the families of the nodes that a program can contain.
 
     Returns
@@ -91,21 +114,12 @@ def _families(nodes, shape):
 
     family = {}
     for node in nodes:
-        if _fits(node, shape):
+        if fits(node, shape):
             arrays = [v for v in (*node.inputs, *node.outputs) if shape.level(v.type.broadcastable) == ELEMENT]
             for v in arrays:
                 parent[root(v)] = root(arrays[0])
             family[node] = arrays[0] if arrays else None
     return {node: None if v is None else root(v) for node, v in family.items()}
-
-
-def _fits(node, shape):
-    """Return True if a program on rows of this shape can contain the node."""
-    if any(type(v.type) is not TensorType for v in (*node.inputs, *node.outputs)):
-        return False  # The array is on a device.
-    if type(node.op) is DimShuffle or _fusible(node, Elemwise):
-        return can_map(node, shape)
-    return can_reduce_rows(node, shape) is not None
 
 
 def _is_worth_it(group):
@@ -131,8 +145,8 @@ def _is_worth_it(group):
     )
 
 
-def _replace(fgraph, group, shape):
-    """Replace the nodes of a group by a `RowProgram`."""
+def _replace(fgraph, group, shape, fusion):
+    """Replace the nodes of a group by a program."""
     inside, inputs = set(group), {}
     for node in group:
         for v in node.inputs:
@@ -147,7 +161,7 @@ def _replace(fgraph, group, shape):
         source = node.inputs[0] if isinstance(node.op, DimShuffle) else out
         if source not in inputs and any(client == "output" or client not in inside for client, _ in out.clients):
             needed.setdefault(source, []).append(node)
-    program = RowProgram(steps, [number[v] for v in needed], shape)
+    program = fusion.program(steps, [number[v] for v in needed], shape)
     made = program(*inputs, return_list=True)
     replacements = []
     for (source, nodes), result in zip(needed.items(), made):
@@ -159,7 +173,9 @@ def _replace(fgraph, group, shape):
                 return
             copy_stack_trace(old, new)
             replacements.append((old, new))
-    is_foreign = any(type(op) is Elemwise and not getattr(op.scalar_op, "c_code_is_own", False) for op, _ in steps)
+    is_foreign = any(
+        type(op) is fusion.elemwise and not getattr(op.scalar_op, "c_code_is_own", False) for op, _ in steps
+    )
     if is_foreign and program.code_for(list(inputs)) is None:
         return  # Keep the nodes: a user's scalar op has no C code, or its C code cannot be part of a program.
     try:
