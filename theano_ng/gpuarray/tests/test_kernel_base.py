@@ -13,7 +13,7 @@ from theano_ng.configdefaults import config
 from theano_ng.gof import Apply, Op, ParamsType
 from theano_ng.gpuarray.basic_ops import CGpuKernelBase, GpuKernelBase, Kernel, get_ctype, get_dtype
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
-from theano_ng.gpuarray.tests import manual_ops
+from theano_ng.gpuarray.tests import author_ops
 from theano_ng.gpuarray.tests.device import context
 from theano_ng.gpuarray.transfers import as_gpuarray_variable, host_from_gpu, infer_context_name
 from theano_ng.gpuarray.type import GpuArrayType, get_context, gpu_context_type
@@ -133,43 +133,56 @@ class OnDevice(unittest.TestCase):
         cls.name = context()
 
 
-class TestManual(OnDevice):
-    def test_eye(self):
-        n, m, k = T.lscalars("nmk")
-        op = manual_ops.GpuEye("float32", self.name)
-        f = theano.function([n, m, k], [op(n, m, k), op(n, m, k).shape])
+def checker(rows, columns, period):
+    return np.add.outer(np.arange(rows), np.arange(columns)) % period == 0
+
+
+def frame(rows, columns):
+    picture = np.full((rows, columns), 2.0)
+    picture[1:-1, 1:-1] = 0
+    return picture
+
+
+class TestAuthors(OnDevice):
+    def test_code_in_strings(self):
+        rows, columns, period = T.lscalars("rows", "columns", "period")
+        op = author_ops.GpuChecker("float32", self.name)
+        f = theano.function([rows, columns, period], [op(rows, columns, period), op(rows, columns, period).shape])
         self.assertEqual(f.maker.fgraph.outputs[0].type, GpuArrayType("float32", (False, False), self.name))
-        for args in ((3, 3, 0), (3, 5, 1), (5, 3, -2), (2, 2, 4), (300, 2, 0), (0, 3, 0)):
+        for args in ((3, 3, 1), (3, 50, 7), (50, 3, 2), (2, 2, 9), (300, 2, 3), (0, 3, 2)):
             found, shape = f(*args)
             self.assertIsInstance(found, pygpu.GpuArray)
-            np.testing.assert_array_equal(found, np.eye(*args, dtype="float32"))
+            np.testing.assert_array_equal(found, checker(*args))
             self.assertEqual(tuple(shape), args[:2])
+        with self.assertRaisesRegex(ValueError, "the period must be positive"):
+            f(2, 2, 0)
+        np.testing.assert_array_equal(f(2, 2, 2)[0], np.eye(2))
         with self.assertRaises(theano.gradient.NullTypeGradError):
-            theano.grad(host_from_gpu(op(n, m, k)).sum(), n)
+            theano.grad(host_from_gpu(op(rows, columns, period)).sum(), rows)
 
-    def test_eye_of_small_elements(self):
+    def test_elements_of_each_size(self):
         n = T.lscalar()
         for dtype in ("float16", "float64", "int8"):
-            f = theano.function([n], manual_ops.GpuEye(dtype, self.name)(n, n, 0))
-            np.testing.assert_array_equal(f(3), np.eye(3, dtype=dtype))
+            f = theano.function([n], author_ops.GpuChecker(dtype, self.name)(n, n, 2))
+            np.testing.assert_array_equal(f(5), checker(5, 5, 2).astype(dtype))
 
-    def test_eye_of_a_file(self):
-        n, m = T.iscalar(), T.lscalar()
-        op = manual_ops.GpuEyeOfFile("float32", self.name)
-        f = theano.function([n, m], op(n, m))
-        for args in ((3, 3), (3, 5), (4, 2)):
-            np.testing.assert_array_equal(f(*args), np.eye(*args, dtype="float32"))
+    def test_code_in_a_file(self):
+        rows, columns = T.iscalar(), T.lscalar()
+        op = author_ops.GpuFrame("float32", self.name)
+        f = theano.function([rows, columns], op(rows, columns))
+        for args in ((3, 3), (3, 50), (40, 2), (1, 1)):
+            np.testing.assert_array_equal(f(*args), frame(*args))
         # A pickled function contains no kernels. Unpickling builds them again.
-        np.testing.assert_array_equal(pickle.loads(pickle.dumps(f))(2, 2), np.eye(2))
+        np.testing.assert_array_equal(pickle.loads(pickle.dumps(f))(4, 4), frame(4, 4))
 
     def test_a_thunk_of_their_own(self):
         x = T.fmatrix()
         f = theano.function(
-            [x], host_from_gpu(manual_ops.GpuPyDouble()(as_gpuarray_variable(x, self.name))), mode="FAST_RUN"
+            [x], host_from_gpu(author_ops.GpuCube()(as_gpuarray_variable(x, self.name))), mode="FAST_RUN"
         )
-        xv = np.ones((4, 5), dtype="float32")
-        for value in (xv, 2 * xv, xv.T):
-            np.testing.assert_array_equal(f(value), value * 2)
+        values = np.arange(20, dtype="float32").reshape(4, 5)
+        for value in (values, -values, values.T):
+            np.testing.assert_array_equal(f(value), value**3)
 
 
 class TestClassicCode(OnDevice):
