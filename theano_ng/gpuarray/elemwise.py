@@ -159,17 +159,20 @@ class GpuElemwise(GpuOp, Elemwise):
             return None
         context = node.outputs[0].type.context
         in_dtypes, out_dtypes = [[v.type.dtype for v in vs] for vs in (node.inputs, node.outputs)]
+        numbers = [k for k, v in enumerate(node.inputs) if not isinstance(v.type, GpuArrayType)]
         accesses = operand_accesses([v.type.broadcastable for v in node.inputs], pattern)
+        accesses = [Access.HOISTED if k in numbers else access for k, access in enumerate(accesses)]
         rank = pattern.count(False)
         program = elementwise_program(self.scalar_op, in_dtypes, out_dtypes, accesses)
-        kernels = elemwise_kernels(program, rank, context)
+        kernels = elemwise_kernels(program, rank, context, numbers)
         rows = []
         for k, v in enumerate(operands):
             j = k - len(node.inputs)
             rows.append(
                 dict(
                     broadcastable=sum(1 << d for d, b in enumerate(v.type.broadcastable) if b),
-                    typecode=v.type.typecode,
+                    typecode=0 if k in numbers else v.type.typecode,
+                    is_number=k in numbers,
                     kind=accesses[k] if j < 0 else Access.VARYING,
                     overwrites=self.inplace_pattern.get(j, -1) if j >= 0 else -1,
                 )
@@ -182,6 +185,26 @@ class GpuElemwise(GpuOp, Elemwise):
             ndim=len(pattern),
             rank=rank,
             operands=rows,
+        )
+
+
+class GpuElemwiseOfNumbers(GpuElemwise):
+    """A `GpuElemwise` some of whose inputs are numbers on the host, which are passed to the kernel by value. A number is
+    an array whose type says that each length is 1. A rule makes this Op, after fusion.
+    """
+
+    __module__ = "theano_ng.gpuarray.elemwise"
+
+    def make_node(self, *inputs):
+        there = [v if isinstance(v.type, GpuArrayType) or not all(v.broadcastable) else None for v in inputs]
+        context_name = infer_context_name(*[v for v in there if v is not None])
+        moved = GpuElemwise(self.scalar_op).make_node(*[as_gpuarray_variable(v, context_name) for v in inputs])
+        if any(v.ndim != moved.outputs[0].ndim for v in inputs):
+            raise TypeError("%s: the inputs must have the same number of dimensions" % self)
+        return Apply(
+            self,
+            [v if t is None else m for v, t, m in zip(inputs, there, moved.inputs)],
+            [v.type() for v in moved.outputs],
         )
 
 

@@ -175,7 +175,9 @@ class _CrossentropyOp(_RowOp):
         *dtypes, labels = [v.dtype for v in node.inputs]
         if not isinstance(node.inputs[-1].type, GpuArrayType):
             labels = "int64"  # the native code converts and uploads the labels
-        level = ELEMENT if node.inputs[0].ndim == 2 else ROW if node.inputs[0].ndim else ONE
+        first = node.inputs[0]
+        is_number = first.ndim == 0 or not isinstance(first.type, GpuArrayType)
+        level = ELEMENT if first.ndim == 2 else ONE if is_number else ROW
         loop = self.loop([*dtypes, labels], [v.dtype for v in node.outputs], level)
         return row_code(loop, node.inputs, node.outputs, 1, self.kind, may_fail=False)
 

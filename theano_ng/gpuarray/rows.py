@@ -1,7 +1,7 @@
 """Row programs on devices: reductions of rows and elementwise operations that one kernel computes."""
 
 from theano_ng.gof.native import NativeCode
-from theano_ng.gpuarray.kernels.rows import ELEMENT, ROW, Map, Number, Place, RowFold, RowLoop, row_kernel
+from theano_ng.gpuarray.kernels.rows import ELEMENT, ONE, ROW, Map, Number, Place, RowFold, RowLoop, row_kernel
 from theano_ng.gpuarray.op import context_address
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.gpuarray.type import GpuArrayType
@@ -65,7 +65,7 @@ def row_code(loop, inputs, outputs, outer, kind=ANY, may_fail=True):
     ----------
     loop : RowLoop
     inputs, outputs : list of Variable
-        Device variables.
+        Device variables. Inputs of the level ONE may be on the host.
     outer : int
         The number of axes that count rows.
     kind : int
@@ -79,6 +79,8 @@ def row_code(loop, inputs, outputs, outer, kind=ANY, may_fail=True):
     NativeCode
     """
     context = outputs[0].type.context
+    is_number = [x.level == ONE and not isinstance(v.type, GpuArrayType) for x, v in zip(loop.inputs, inputs)]
+    loop = loop._replace(inputs=tuple([x._replace(is_number=n) for x, n in zip(loop.inputs, is_number)]))
     for x, v in zip(loop.inputs, inputs):
         if isinstance(v.type, GpuArrayType) and v.type.dtype != x.dtype:
             raise TypeError("the program reads %s, but an input is of type %s" % (x.dtype, v.type))

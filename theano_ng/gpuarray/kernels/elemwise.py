@@ -29,7 +29,7 @@ def elemwise_code(op, in_dtypes, out_dtypes):
     return scalar_code(op, node, names[: len(in_dtypes)], names[len(in_dtypes) :])
 
 
-def elemwise_kernels(program, rank, context):
+def elemwise_kernels(program, rank, context, numbers=()):
     """Return the two kernels of an elementwise node.
 
     Parameters
@@ -39,13 +39,15 @@ def elemwise_kernels(program, rank, context):
     rank : int
         Number of axes of the strided kernel.
     context : GpuContext
+    numbers : sequence of int
+        The inputs that are passed to the kernel by value. Their `Access` is HOISTED.
 
     Returns
     -------
     list of DeviceKernel
         The kernel for contiguous operands and, unless the rank is 0, the kernel for strided operands.
     """
-    text = _KernelSource(program)
+    text = _KernelSource(program, frozenset(numbers))
     kernels = [(text.contiguous(), text.contiguous_types())]
     if rank:
         kernels.append((text.strided(rank), text.strided_types(rank)))
@@ -58,10 +60,12 @@ class _KernelSource:
     """A writer of the source code of both kernels of an elementwise node.
 
     Operand k has the pointer ``tng_pk``. In the loop, its value is the variable ``tng_vk``. If all elements of an
-    operand are equal (`Access.HOISTED`), each thread loads the value before the loop, into ``tng_hk``.
+    operand are equal (`Access.HOISTED`), each thread loads the value before the loop, into ``tng_hk``. An operand of
+    `numbers` is the argument ``tng_ak`` instead of an array.
     """
 
-    def __init__(self, program):
+    def __init__(self, program, numbers=frozenset()):
+        self.numbers = numbers
         (step,) = program.steps
         operands = [*program.inputs, *program.outputs]
         self.nin = len(program.inputs)
@@ -71,7 +75,10 @@ class _KernelSource:
         self.operands = range(len(operands))
 
     def contiguous_types(self):
-        return (pygpu.SIZE, *["*", pygpu.SIZE] * len(self.dtypes))
+        return (pygpu.SIZE, *[kind for k in self.operands for kind in self._types(k)])
+
+    def _types(self, k):
+        return (self.dtypes[k],) if k in self.numbers else ("*", pygpu.SIZE)
 
     def contiguous(self):
         hoisted = {k for k in self.operands if self.accesses[k] == Access.HOISTED}
@@ -91,7 +98,7 @@ class _KernelSource:
     def strided_types(self, rank):
         types = [pygpu.SIZE] * rank
         for k in self.operands:
-            types += ["*", pygpu.SIZE] + [pygpu.SSIZE] * (rank if self.accesses[k] != Access.HOISTED else 0)
+            types += [*self._types(k)] + [pygpu.SSIZE] * (rank if self.accesses[k] != Access.HOISTED else 0)
         return tuple(types)
 
     def strided(self, rank):
@@ -139,15 +146,20 @@ class _KernelSource:
         return "GLOBAL_MEM %s%s" % ("const " if k < self.nin else "", element_type(self.dtypes[k]))
 
     def _pointer(self, k):
+        if k in self.numbers:
+            return "const %s tng_a%d" % (element_type(self.dtypes[k]), k)
         return "%s *tng_p%d, ga_size tng_o%d" % (self._memory(k), k, k)
 
     def _begin(self, k):
+        if k in self.numbers:
+            return ""
         const = "const " if k < self.nin else ""
         return "    tng_p%d = (%s *)((GLOBAL_MEM %schar *)tng_p%d + tng_o%d);" % (k, self._memory(k), const, k, k)
 
     def _hoist(self, k, pointer="tng_p%d"):
         kind = work_type(self.dtypes[k], self.code.bits)
-        return "    const %s tng_h%d = %s;" % (kind, k, load(self.dtypes[k], "(*%s)" % (pointer % k), self.code.bits))
+        element = "tng_a%d" % k if k in self.numbers else "(*%s)" % (pointer % k)
+        return "    const %s tng_h%d = %s;" % (kind, k, load(self.dtypes[k], element, self.code.bits))
 
     def _element(self, hoisted, element):
         bits, lines = self.code.bits, []

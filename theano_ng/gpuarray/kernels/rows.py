@@ -46,10 +46,13 @@ class RowInput(NamedTuple):
     ----------
     dtype : str
     level : int
+    is_number : bool
+        Whether a value of the level ONE is passed to the kernel by value.
     """
 
     dtype: str
     level: int
+    is_number: bool = False
 
 
 class Map(NamedTuple):
@@ -311,6 +314,10 @@ class _Writer:
     def _parameters(self):
         declared, types = ["ga_size tng_rows", "ga_size tng_length"], [pygpu.SIZE, pygpu.SIZE]
         for k, x in enumerate(self.loop.inputs):
+            if x.is_number:
+                declared.append("const %s tng_a%d" % (element_type(x.dtype), k))
+                types.append(x.dtype)
+                continue
             declared.append("GLOBAL_MEM const %s *tng_p%d, ga_size tng_o%d" % (element_type(x.dtype), k, k))
             declared += ["ga_ssize tng_%s%d" % (letter, k) for letter in "rs"[: x.level]]
             types += ["*", pygpu.SIZE, *[pygpu.SSIZE] * x.level]
@@ -322,6 +329,9 @@ class _Writer:
     def _begin(self):
         lines = []
         for k, x in enumerate(self.loop.inputs):
+            if x.is_number:
+                lines.append(self._constant(k, load(x.dtype, "tng_a%d" % k)))
+                continue
             kind = "GLOBAL_MEM const %s *" % element_type(x.dtype)
             lines.append("tng_p%d = (%s)((GLOBAL_MEM const char *)tng_p%d + tng_o%d);" % (k, kind, k, k))
             if x.level == ONE:

@@ -6,8 +6,9 @@
  * broadcastable: bits of the axes whose length is 1 according to the type
  * typecode: element type
  * kind: how the kernels read the operand; the class Access in loops/program.py defines the same kinds
- * overwrites: index of the input that an output overwrites, or -1 */
-NATIVE_PARAMS(operand, broadcastable, typecode, kind, overwrites);
+ * overwrites: index of the input that an output overwrites, or -1
+ * is_number: whether an input is an array of one element on the host, which is passed to the kernel by value */
+NATIVE_PARAMS(operand, broadcastable, typecode, kind, overwrites, is_number);
 enum { VARYING, HOISTED, MAYBE_BROADCAST };
 
 /* Parameters of a node.
@@ -26,6 +27,8 @@ static int result_dims(int nd, int nin, PyGpuArrayObject *const *a, const struct
         int reference = -1;
         size_t length = 1;
         for (int i = 0; i < nin; ++i) {
+            if (operands[i].is_number)
+                continue;
             size_t here = a[i]->ga.dimensions[d];
             if (operands[i].broadcastable >> d & 1) {
                 if (__builtin_expect(here != 1, 0)) {
@@ -122,14 +125,20 @@ static size_t at_most(size_t n, size_t most)
     return n < most ? n : most;
 }
 
-static int run_contiguous(gpukernel *kernel, size_t n, int count, PyGpuArrayObject *const *a)
+/* The largest element that is passed by value, in bytes */
+enum { LARGEST_NUMBER = 16 };
+
+static int run_contiguous(gpukernel *kernel, size_t n, int count, const struct operand_params *operands,
+                          PyGpuArrayObject *const *a, char (*numbers)[LARGEST_NUMBER])
 {
     const device_info *info = &gpukernel_context(kernel)->info;
     void *args[1 + 2 * count];
-    args[0] = &n;
+    int n_args = 0;
+    args[n_args++] = &n;
     for (int k = 0; k < count; ++k) {
-        args[1 + 2 * k] = a[k]->ga.data;
-        args[2 + 2 * k] = &a[k]->ga.offset;
+        args[n_args++] = operands[k].is_number ? (void *)numbers[k] : (void *)a[k]->ga.data;
+        if (!operands[k].is_number)
+            args[n_args++] = &a[k]->ga.offset;
     }
     if (info->warp > 1)
         return gpu_run(kernel, n, args, "GpuElemwise");
@@ -141,7 +150,7 @@ static int run_contiguous(gpukernel *kernel, size_t n, int count, PyGpuArrayObje
 }
 
 static int run_strided(gpukernel *kernel, int nd, int rank, int nin, int count, const struct operand_params *operands,
-                       const size_t *shape, PyGpuArrayObject *const *a)
+                       const size_t *shape, PyGpuArrayObject *const *a, char (*numbers)[LARGEST_NUMBER])
 {
     const device_info *info = &gpukernel_context(kernel)->info;
     size_t dims[nd], lengths[rank];
@@ -161,6 +170,10 @@ static int run_strided(gpukernel *kernel, int nd, int rank, int nin, int count, 
         args[n++] = &lengths[d];
     }
     for (int k = 0; k < count; ++k) {
+        if (operands[k].is_number) {
+            args[n++] = numbers[k];
+            continue;
+        }
         args[n++] = a[k]->ga.data;
         args[n++] = &a[k]->ga.offset;
         for (int d = 0; d < rank && operands[k].kind != HOISTED; ++d)
@@ -192,7 +205,17 @@ static int tng_elemwise(int nin, int nout, PyObject **in, PyObject **out, const 
     int nd = (int)params->ndim, count = nin + nout, in_c_order = 1, in_f_order = 1, empty = 0;
     PyGpuArrayObject *a[count];
     size_t dims[nd + 1], n = 1;
+    char numbers[count][LARGEST_NUMBER];
     for (int i = 0; i < nin; ++i) {
+        if (operands[i].is_number) {
+            PyArrayObject *number = (PyArrayObject *)in[i];
+            if (!PyArray_Check(in[i]) || PyArray_SIZE(number) != 1 || PyArray_ITEMSIZE(number) > LARGEST_NUMBER) {
+                PyErr_Format(PyExc_TypeError, "input[%d] must be an array of one element on the host", i);
+                return -1;
+            }
+            memcpy(numbers[i], PyArray_DATA(number), (size_t)PyArray_ITEMSIZE(number));
+            continue;
+        }
         a[i] = gpu_input(in[i], (int)operands[i].typecode, nd);
         if (a[i] == NULL)
             return -1;
@@ -238,8 +261,9 @@ static int tng_elemwise(int nin, int nout, PyObject **in, PyObject **out, const 
     if (empty)
         return 0;
     if (in_c_order || in_f_order || params->rank == 0)
-        return run_contiguous((gpukernel *)(intptr_t)params->contiguous, n, count, a);
-    return run_strided((gpukernel *)(intptr_t)params->strided, nd, (int)params->rank, nin, count, operands, dims, a);
+        return run_contiguous((gpukernel *)(intptr_t)params->contiguous, n, count, operands, a, numbers);
+    return run_strided((gpukernel *)(intptr_t)params->strided, nd, (int)params->rank, nin, count, operands, dims, a,
+                       numbers);
 }
 
 /* Input: an array. Output: a view or a copy with its axes in the order `order`; -1 inserts an axis of length 1. Axes

@@ -8,7 +8,7 @@
  * typecode: element type
  * ndim: rank; an input with a value per element may lack the first axes
  * broadcastable: bits of the axes whose length is 1 according to the type
- * on_host: whether an input is a vector of int64 labels on the host */
+ * on_host: whether an input is on the host: a vector of labels, or a single value that is passed to the kernel by value */
 NATIVE_PARAMS(row_operand, is_output, level, typecode, ndim, broadcastable, on_host);
 enum { ONE, ROW, ELEMENT };
 
@@ -159,7 +159,8 @@ static int merge(int n, const size_t *dims, const ssize_t *strides, ssize_t *str
 
 /* A row of an operand begins at `row` elements after the row before, and its elements are `element` elements apart. */
 typedef struct {
-    const GpuArray *array;
+    const GpuArray *array; /* NULL for a value in `number` */
+    char number[16];
     PyGpuArrayObject *copy; /* an owned reference, or NULL */
     ssize_t row, element;
 } RowOperand;
@@ -212,6 +213,10 @@ static int launch(const struct rows_params *params, size_t rows, size_t length, 
     args[n++] = &rows;
     args[n++] = &length;
     for (int k = 0; k < count; ++k) {
+        if (operands[k].array == NULL) {
+            args[n++] = (void *)operands[k].number;
+            continue;
+        }
         args[n++] = operands[k].array->data;
         args[n++] = (void *)&operands[k].array->offset;
         if (!params->operands[k].is_output && params->operands[k].level >= ROW)
@@ -254,6 +259,16 @@ static int tng_rows(int nin, int nout, PyObject **in, PyObject **out, const stru
     }
     for (int k = 0; k < nin; ++k) {
         const struct row_operand_params *operand = &params->operands[k];
+        if (operand->on_host && operand->level == ONE) {
+            PyArrayObject *number = (PyArrayObject *)in[k];
+            if (!PyArray_Check(in[k]) || PyArray_SIZE(number) != 1
+                || (size_t)PyArray_ITEMSIZE(number) > sizeof operands[k].number) {
+                PyErr_Format(PyExc_TypeError, "input[%d] must be an array of one element on the host", k);
+                goto done;
+            }
+            memcpy(operands[k].number, PyArray_DATA(number), (size_t)PyArray_ITEMSIZE(number));
+            continue;
+        }
         if (operand->on_host) {
             labels =
                 (PyArrayObject *)PyArray_FROMANY(in[k], NPY_INT64, 1, 1, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST);

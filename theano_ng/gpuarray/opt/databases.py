@@ -9,6 +9,7 @@ or if the mode includes the tag ``gpuarray``. The parts of `gpu_seqopt` are:
 1     ``gpuarray_local_optimizations``: apply rules for single nodes, until none applies
 2     ``gpuarray_cut_transfers``: remove transfers that cancel each other
 3     ``gpuarray_keep_movement_on_host``: move elements on the host if they come from the host and return to it (`movement`)
+4     ``gpuarray_keep_numbers_on_host``: compute with numbers from the host on the host
 """
 
 from theano_ng.compile.mode import optdb

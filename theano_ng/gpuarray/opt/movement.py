@@ -1,4 +1,6 @@
-"""The optimizer that keeps nodes on the host if they only move elements from the host to the host."""
+"""Optimizers that keep nodes on the host: nodes that only move elements from the host to the host, and nodes that compute
+with numbers.
+"""
 
 import numpy as np
 
@@ -15,14 +17,15 @@ from theano_ng.gpuarray.advanced_subtensor import (
 from theano_ng.gpuarray.alloc import GpuAlloc, GpuAllocEmpty
 from theano_ng.gpuarray.creation import GpuEye, GpuTri
 from theano_ng.gpuarray.diagonals import GpuAllocDiag, GpuExtractDiag
-from theano_ng.gpuarray.elemwise import GpuDimShuffle
+from theano_ng.gpuarray.elemwise import GpuDimShuffle, GpuElemwise
 from theano_ng.gpuarray.joining import GpuJoin, GpuSplit
 from theano_ng.gpuarray.opt.databases import gpu_seqopt
 from theano_ng.gpuarray.reshaping import GpuReshape
 from theano_ng.gpuarray.subtensor import GpuIncSubtensor, GpuSubtensor
 from theano_ng.gpuarray.transfers import GpuContiguous, GpuFromHost, HostFromGpu
-from theano_ng.gpuarray.twin import host_variable
+from theano_ng.gpuarray.twin import came_from_host, host_variable
 from theano_ng.gpuarray.type import GpuArrayType
+from theano_ng.scalar.divisors import divides
 from theano_ng.tensor.assert_op import Assert
 from theano_ng.tensor.basic import patternbroadcast
 from theano_ng.tensor.elemwise.op import DimShuffle
@@ -141,8 +144,66 @@ def _host_value(v):
     return host_variable(v)
 
 
+class KeepNumbersOnHost(Optimizer):
+    """Compute with numbers on the host, and transfer only the result. A number is an array whose type says that each
+    length is 1. A kernel for one number would take as long as a kernel for thousands.
+
+    GpuElemwise(scalar.inv)(gpu(s))  ->  gpu(inv(s))
+    host(GpuElemwise(scalar.mul)(sum(A), gpu(s)))  ->  mul(host(sum(A)), s)
+    """
+
+    def add_requirements(self, fgraph):
+        fgraph.attach_feature(ReplaceValidate())
+
+    def apply(self, fgraph):
+        on_host = {}  # device variable that is a number -> host variable with the same value
+        for node in fgraph.toposort():
+            if isinstance(node.op, GpuFromHost) and all(node.inputs[0].broadcastable):
+                on_host[node.outputs[0]] = node.inputs[0]
+            elif _computes_numbers(node) and any(v in on_host for v in node.inputs):
+                if all(v in on_host or isinstance(v, Constant) for v in node.inputs):
+                    on_host.update(zip(node.outputs, _host_outputs(node, on_host)))
+        for node in fgraph.toposort():
+            if isinstance(node.op, GpuElemwise) and all(v in on_host for v in node.outputs):
+                for v in node.outputs:
+                    new = GpuFromHost(v.type.context_name)(on_host[v])
+                    copy_stack_trace(v, new)
+                    if new.type == v.type:
+                        fgraph.replace_validate(v, new, reason=self)
+        todo = [node for node in fgraph.toposort() if isinstance(node.op, HostFromGpu)]
+        while todo:
+            todo += _transferred_before(todo.pop(), fgraph, self)
+
+
+def _transferred_before(node, fgraph, reason):
+    """Transfer a number to the host before the last operation on it, if the other operands are numbers from the host.
+    Return a list with the new transfer, or an empty list.
+    """
+    (v,) = node.inputs
+    last = v.owner
+    if last is None or not _computes_numbers(last) or len(last.outputs) > 1 or len(v.clients) > 1:
+        return []
+    there = {u for u in last.inputs if not came_from_host(u) and not isinstance(u, Constant)}
+    if len(there) != 1 or not all(all(u.broadcastable) for u in last.inputs):
+        return []
+    (new,) = _host_outputs(last, {})
+    (old,) = node.outputs
+    if new.type != old.type:
+        return []
+    copy_stack_trace(old, new)
+    fgraph.replace_validate(old, new, reason=reason)
+    return [u.owner for u in new.owner.inputs if u.owner is not None and isinstance(u.owner.op, HostFromGpu)]
+
+
+def _computes_numbers(node):
+    """Return True if a node on a device computes with elements or adds axes, and if its host Op raises no errors."""
+    if isinstance(node.op, GpuElemwise):
+        return not divides(node.op.scalar_op) and all(all(v.broadcastable) for v in node.outputs)
+    return isinstance(node.op, GpuDimShuffle)
+
+
 def _host_op(node):
-    """Return the Op for the host that moves elements in the same way."""
+    """Return the Op for the host that moves elements or computes in the same way."""
     op = node.op
     if isinstance(op, GpuContiguous):
         return cpu_contiguous
@@ -152,3 +213,4 @@ def _host_op(node):
 
 
 gpu_seqopt.register("gpuarray_keep_movement_on_host", KeepMovementOnHost(), 3, "fast_compile", "fast_run", "gpuarray")
+gpu_seqopt.register("gpuarray_keep_numbers_on_host", KeepNumbersOnHost(), 4, "fast_compile", "fast_run", "gpuarray")

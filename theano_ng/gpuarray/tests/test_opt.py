@@ -33,6 +33,7 @@ FACTS = """
 optdb gpuarray_opt 48.5 gpuarray
 optdb gpua_elemwise_fusion 49 fast_run fusion gpuarray local_elemwise_fusion
 optdb gpua_row_fusion 49.05 fast_run fusion gpuarray
+optdb gpua_numbers_by_value 76 fast_run gpuarray
 optdb gpua_assert_no_cpu_op 49.2 assert_no_cpu_op
 optdb local_gpua_alloc_empty_to_zeros 49.3 alloc_empty_to_zeros
 optdb local_advincsub1_gpua_inplace 60 fast_run gpuarray inplace
@@ -43,6 +44,7 @@ gpuarray_opt InputToGpuArrayOptimizer 0 fast_compile fast_run merge
 gpuarray_opt gpuarray_local_optimizations 1 fast_compile fast_run gpuarray gpuarray_local_optimiziations
 gpuarray_opt gpuarray_cut_transfers 2 fast_compile fast_run gpuarray
 gpuarray_opt gpuarray_keep_movement_on_host 3 fast_compile fast_run gpuarray
+gpuarray_opt gpuarray_keep_numbers_on_host 4 fast_compile fast_run gpuarray
 canonicalize local_cut_gpua_host_gpua - fast_compile fast_run gpuarray
 gpuarray_cut_transfers cut_gpua_constant_transfers - fast_compile fast_run gpuarray
 gpuarray_cut_transfers local_cut_gpua_host_gpua - cut_gpua_host_transfers fast_compile fast_run gpuarray

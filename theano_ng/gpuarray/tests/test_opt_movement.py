@@ -1,5 +1,7 @@
 """Tests of nodes that only move elements: they do not take arrays from the host to a device and back."""
 
+import itertools
+import pickle
 import unittest
 
 import numpy as np
@@ -8,6 +10,7 @@ import theano_ng as theano
 import theano_ng.tensor as T
 from theano_ng.compile.mode import get_mode
 from theano_ng.gpuarray.advanced_subtensor import GpuAdvancedSubtensor1
+from theano_ng.gpuarray.elemwise import GpuElemwise, GpuElemwiseOfNumbers
 from theano_ng.gpuarray.opt.movement import _element_inputs, only_moves
 from theano_ng.gpuarray.tests.device import context
 from theano_ng.gpuarray.transfers import GpuFromHost, HostFromGpu
@@ -114,6 +117,70 @@ class TestMovement(unittest.TestCase):
         nodes = self.nodes([i], table[i])
         returned = [n.inputs[0] for n in nodes if isinstance(n.op, HostFromGpu)]
         self.assertEqual([type(v.owner and v.owner.op) for v in returned], [GpuAdvancedSubtensor1])
+
+    def test_numbers(self):
+        """Numbers from the host are combined on the host. The kernel receives the result by value, without a transfer."""
+        x, n, s = T.fmatrix(), T.lscalar(), T.fscalar()
+        f = theano.function([x, n, s], T.tanh(x) * (T.exp(s) / T.cast(n, "float32") + 1), mode=self.mode)
+        nodes = f.maker.fgraph.toposort()
+        self.assertEqual(sum(isinstance(n.op, GpuFromHost) for n in nodes), 1)
+        self.assertEqual(sum(isinstance(n.op, GpuElemwise) for n in nodes), 1)
+        value = np.ones((2, 3), "float32")
+        np.testing.assert_allclose(f(value, 4, 0.5), np.tanh(value) * (np.exp(0.5) / 4 + 1), rtol=1e-6)
+        # A result is transferred before it is combined with numbers from the host.
+        mean = theano.function([x, n], -(x.sum() / T.cast(n, "float32")), mode=self.mode)
+        self.assertEqual(sum(isinstance(n.op, GpuFromHost) for n in mean.maker.fgraph.toposort()), 1)
+        self.assertEqual([k for k in mean.maker.fgraph.toposort() if isinstance(k.op, GpuElemwise)], [])
+        np.testing.assert_allclose(mean(value, 4), -6 / 4, rtol=1e-6)
+        # A division of integers by zero raises an error on the host, and gives 0 on devices.
+        m = T.lscalar()
+        g = theano.function([x, n, m], T.tanh(x) + T.cast(n // m, "float32"), mode=self.mode)
+        np.testing.assert_allclose(g(value, 7, 2), np.tanh(value) + 3, rtol=1e-6)
+
+
+class TestNumbers(unittest.TestCase):
+    def setUp(self):
+        context()
+        self.mode = get_mode("FAST_RUN").including("gpuarray")
+        self.rng = np.random.default_rng(3)
+
+    def test_dtypes(self):
+        """Numbers of each dtype are passed by value, to kernels for contiguous and for strided arrays."""
+        for dtype, of_number in itertools.product(("float16", "float64", "int8", "int64", "bool", "uint16"), repeat=2):
+            x, s = T.matrix(dtype=dtype), T.scalar(dtype=of_number)
+            outputs = [T.switch(T.neq(x, 0), x, s), T.switch(T.neq(x[:, ::2].T, 0), s, x[:, ::2].T)]
+            f = theano.function([x, s], outputs, mode=self.mode)
+            g = theano.function([x, s], outputs, mode="FAST_COMPILE")
+            ops = [type(n.op) for n in f.maker.fgraph.toposort()]
+            self.assertIn(GpuElemwiseOfNumbers, ops)
+            for shape in ((4, 5), (1, 1), (0, 2), (3, 300)):
+                value, number = self.rng.uniform(-3, 3, shape).astype(dtype), np.asarray(2.6).astype(of_number)
+                with self.subTest(dtype=dtype, number=of_number, shape=shape):
+                    for result, expected in zip(f(value, number), g(value, number)):
+                        np.testing.assert_array_equal(result, expected)
+
+    def test_in_place_and_copies(self):
+        """A function with numbers works in place, and can be copied, pickled and compiled in DebugMode."""
+        x, s = T.fmatrix(), T.fscalar()
+        output = T.exp(x * 2) * s + T.cast(x.shape[0], "float32")
+        value = self.rng.uniform(-1, 1, (3, 4)).astype("float32")
+        expected = np.exp(value * 2) * 1.5 + 3
+        f = theano.function([x, s], output, mode=self.mode)
+        debug = get_mode("DebugMode").including("gpuarray")
+        for function in (f, f.copy(), pickle.loads(pickle.dumps(f)), theano.function([x, s], output, mode=debug)):
+            for _ in range(2):
+                result = function(value, 1.5)  # a copy returns a list
+                np.testing.assert_allclose(np.reshape(result, (3, 4)), expected, rtol=1e-6)
+
+    def test_wrong_values(self):
+        """A value that is no number raises an error, and the function works afterwards."""
+        x, s = T.fmatrix(), T.TensorType("float32", (True, True))()
+        f = theano.function([x, s], T.tanh(x) * s, mode=self.mode)
+        value = np.ones((3, 4), "float32")
+        for _ in range(2):
+            with self.assertRaises((TypeError, ValueError)):
+                f(value, np.ones((2, 1), "float32"))
+            np.testing.assert_allclose(f(value, np.full((1, 1), 2, "float32")), 2 * np.tanh(value), rtol=1e-6)
 
 
 if __name__ == "__main__":
