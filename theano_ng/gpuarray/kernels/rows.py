@@ -192,6 +192,30 @@ def _row_source(loop):
     return _Writer(loop).source()
 
 
+class _Pass(NamedTuple):
+    """A pass over the elements of a row.
+
+    Attributes
+    ----------
+    rows : list of int
+        The values per row that are computed before the pass.
+    elements : list of int
+        The values per element that the pass reads or computes, in this order.
+    folds : list of int
+        The reductions that the pass computes.
+    stored : list of (int, int)
+        The values that the pass stores, with the numbers of the outputs.
+    held : dict
+        Value -> the output that contains it before the pass.
+    """
+
+    rows: list
+    elements: list
+    folds: list
+    stored: list
+    held: dict
+
+
 class _Writer:
     """A writer of the source code of a kernel. Value k is the variable ``tng_v<k>``."""
 
@@ -201,8 +225,8 @@ class _Writer:
         self.support, self.doubles = [PROLOGUE], False
         self.codes = {k: self._code(v) for k, v in self._steps()}
         self.ready = self._ready()
-        self.last = max([self.ready[k] for k in loop.stores] + [self._pass_of(k) for k, _ in self._steps()])
-        self.passes = [self._plan(p) for p in self._kept()]
+        self.last_use = self._last_use()
+        self.passes = list(self._passes())
 
     def _steps(self):
         return enumerate(self.loop.steps, self.n_inputs)
@@ -239,57 +263,50 @@ class _Writer:
         """Return the pass in which a step runs."""
         return self.ready[k] - isinstance(self.values[k], RowFold)
 
-    def _kept(self):
-        """Yield (number of the pass, values that outputs contain before the pass, values that the pass stores).
+    def _last_use(self):
+        """Return, for each value, the last pass in which a value per element is computed from it, also indirectly."""
+        last = list(self.ready)
+        for k, step in reversed(list(self._steps())):
+            if step.level == ELEMENT:
+                for a in step.arguments:
+                    last[a] = max(last[a], last[k])
+        return last
 
-        The stored values are pairs (number of a value, number of an output).
-        """
-        held, free = {}, {o for o, k in enumerate(self.loop.stores) if self.values[k].level == ELEMENT}
-        for p in range(self.last + 1):
-            stored = [(k, o) for o, k in enumerate(self.loop.stores) if o in free and self.ready[k] == p]
-            free -= {o for _, o in stored}
-            before = dict(held)
-            held.update((k, o) for k, o in stored)
-            for k, until in self._needed_later(p):
-                o = next((o for o in sorted(free) if self._can_hold(o, k, until)), None)
-                if o is not None and k not in held:
-                    held[k] = o
-                    free.discard(o)
-                    stored.append((k, o))
-            # An output that held another value receives its final value in this pass.
-            for o, k in enumerate(self.loop.stores):
-                if self.ready[k] == p and (k, o) not in stored and self.values[k].level == ELEMENT:
+    def _passes(self):
+        """Yield the passes. Decide which outputs contain which values between the passes."""
+        outputs = [(o, k) for o, k in enumerate(self.loop.stores) if self.values[k].level == ELEMENT]
+        held, free = {}, dict(outputs)  # free: outputs that contain no value yet
+        last = max([self.ready[k] for k in self.loop.stores] + [self._pass_of(k) for k, _ in self._steps()])
+        for p in range(last + 1):
+            before, stored = dict(held), []
+            for o, k in outputs:
+                if self.ready[k] == p:  # the final value of the output; it may replace another value
                     stored.append((k, o))
                     held = {v: place for v, place in held.items() if place != o}
                     held[k] = o
-            yield p, before, stored
+                    free.pop(o, None)
+            for k in self._needed_later(p):
+                o = next((o for o in free if self._can_hold(o, k)), None)
+                if o is not None and k not in held:
+                    stored.append((k, o))
+                    held[k] = o
+                    del free[o]
+            yield self._pass(p, before, stored)
 
     def _needed_later(self, p):
-        """Yield (value, last pass that needs it) for values per element that pass `p` computes and later passes need."""
+        """Yield the values per element that are computed in pass `p`, and from which later passes compute others."""
         for k, step in self._steps():
             if isinstance(step, Map) and step.level == ELEMENT and self.ready[k] == p:
-                later = [
-                    self._last_use(c)
-                    for c, other in self._steps()
-                    if k in other.arguments and other.level == ELEMENT and self.ready[c] > p
-                ]
-                if later:
-                    yield k, max(later)
+                consumers = [c for c, other in self._steps() if k in other.arguments and other.level == ELEMENT]
+                if any(self.ready[c] > p for c in consumers):
+                    yield k
 
-    def _last_use(self, k):
-        """Return the last pass that computes the value k from other values."""
-        uses = [self.ready[k]]
-        uses += [self._last_use(c) for c, other in self._steps() if k in other.arguments and other.level == ELEMENT]
-        return max(uses)
-
-    def _can_hold(self, o, k, until):
-        """Return True if output o can hold the value k up to the pass `until`."""
+    def _can_hold(self, o, k):
+        """Return True if output o can contain the value k until it is no longer needed."""
         final, dtype = self.loop.stores[o], self.values[k].dtype
-        return self.values[final].dtype == dtype == work_dtype(dtype) and self.ready[final] >= until
+        return self.values[final].dtype == dtype == work_dtype(dtype) and self.ready[final] >= self.last_use[k]
 
-    def _plan(self, kept):
-        """Return a pass: the values per row, the values per element, the folds and the stores that belong to it."""
-        p, held, stored = kept
+    def _pass(self, p, held, stored):
         rows = [k for k, step in self._steps() if isinstance(step, Map) and step.level == ROW and self.ready[k] == p]
         folds = [k for k, step in self._steps() if isinstance(step, RowFold) and self._pass_of(k) == p]
         todo, elements = [k for k, _ in stored] + [self.values[k].argument for k in folds], set()
@@ -299,7 +316,7 @@ class _Writer:
                 elements.add(k)
                 if k not in held and k >= self.n_inputs:
                     todo += self.values[k].arguments
-        return rows, sorted(elements), folds, stored, held
+        return _Pass(rows, sorted(elements), folds, stored, held)
 
     # -- text ----------------------------------------------------------------------------------------------------------
 
@@ -385,12 +402,11 @@ class _Writer:
 
         `unit`: whether all inputs have unit strides along the row.
         """
-        _, elements, _, stored, held = plan
         lines = []
-        for k in elements:
+        for k in plan.elements:
             dtype = self.values[k].dtype
-            if k in held:
-                lines.append(self._constant(k, load(dtype, "tng_y%d[tng_i]" % held[k])))
+            if k in plan.held:
+                lines.append(self._constant(k, load(dtype, "tng_y%d[tng_i]" % plan.held[k])))
             elif k < self.n_inputs:
                 at = "tng_q%d[tng_i]" % k if unit else "tng_q%d[(ga_ssize)tng_i * tng_s%d]" % (k, k)
                 lines.append(self._constant(k, load(dtype, at)))
@@ -398,7 +414,7 @@ class _Writer:
                 lines.append(self._constant(k, "(npy_int64)tng_i"))
             else:
                 lines += ["%s tng_v%d;" % (work_type(dtype), k), self._map(k)]
-        return lines + [store(self.values[k].dtype, "tng_y%d[tng_i]" % o, "tng_v%d" % k) for k, o in stored]
+        return lines + [store(self.values[k].dtype, "tng_y%d[tng_i]" % o, "tng_v%d" % k) for k, o in plan.stored]
 
     def _value(self, k):
         """Return the expression of the value that fold k accumulates, in the dtype of the accumulator."""
@@ -435,17 +451,17 @@ class _Writer:
     def _for_processors(self):
         lines = ["for (ga_size tng_row = GID_0; tng_row < tng_rows; tng_row += GDIM_0) {", *self._begin_row()]
         for plan in self.passes:
-            rows, elements, folds, _, held = plan
-            lines += [self._map(k) for k in rows]
-            inputs = [k for k in elements if k < self.n_inputs and k not in held]
-            if not elements:
-                continue
-            lines.append("if (%s) {" % (" && ".join("tng_s%d == 1" % k for k in inputs) or "1"))
-            lines += [*self._pass_of_a_thread(plan, True), "} else {", *self._pass_of_a_thread(plan, False), "}"]
+            lines += [self._map(k) for k in plan.rows]
+            inputs = [k for k in plan.elements if k < self.n_inputs and k not in plan.held]
+            if inputs:
+                lines.append("if (%s) {" % " && ".join("tng_s%d == 1" % k for k in inputs))
+                lines += [*self._pass_of_a_thread(plan, True), "} else {", *self._pass_of_a_thread(plan, False), "}"]
+            elif plan.elements:
+                lines += ["{", *self._pass_of_a_thread(plan, True), "}"]
         return [*lines, *self._end_row(), "}"]
 
     def _pass_of_a_thread(self, plan, unit):
-        folds = plan[2]
+        folds = plan.folds
         if not folds:
             return ["for (ga_size tng_i = 0; tng_i < tng_length; ++tng_i) {", *self._element(plan, unit), "}"]
         lines, first = [], [k for k in folds if self._start(k) is None]
@@ -454,8 +470,8 @@ class _Writer:
             lines.append("%s tng_acc%d = %s;" % (kind, k, self._start(k) or "0"))
         if first:
             # Evaluate the first element without stores, to start the accumulators.
-            plain = plan[:3] + ([],) + plan[4:]
-            lines += ["if (tng_length > 0) {", "const ga_size tng_i = 0;", *self._element(plain, unit)]
+            lines += ["if (tng_length > 0) {", "const ga_size tng_i = 0;"]
+            lines += self._element(plan._replace(stored=[]), unit)
             lines += ["tng_acc%d = %s;" % (k, self._value(k)) for k in first]
             lines.append("}")
         lines += ["ga_size tng_from = 0;", "if (tng_length >= %d) {" % LANES]
@@ -490,25 +506,24 @@ class _Writer:
             *self._begin_row(),
         ]
         for plan in self.passes:
-            rows, elements, folds, _, _ = plan
-            lines += [self._map(k) for k in rows]
-            if elements:
-                lines += ["{", *self._pass_of_a_group(plan, folds), "}"]
+            lines += [self._map(k) for k in plan.rows]
+            if plan.elements:
+                lines += ["{", *self._pass_of_a_group(plan), "}"]
         return [*lines, "if (tng_has_row && LID_0 == 0) {", *self._end_row(), "}", "}"]
 
-    def _pass_of_a_group(self, plan, folds):
+    def _pass_of_a_group(self, plan):
         lines = []
-        for k in folds:
+        for k in plan.folds:
             lines.append("%s tng_acc%d = %s;" % (work_type(self._acc(k)), k, self._start(k) or "0"))
         lines.append("if (tng_has_row) for (ga_size tng_i = LID_0; tng_i < tng_length; tng_i += LDIM_0) {")
         lines += self._element(plan, False)
-        for k in folds:
+        for k in plan.folds:
             combined = self._combine(k, "tng_acc%d" % k, self._value(k))
             if self._start(k) is None:
                 combined = "if (tng_i < LDIM_0) tng_acc%d = %s; else %s" % (k, self._value(k), combined)
             lines.append(combined)
         lines.append("}")
-        for k in folds:
+        for k in plan.folds:
             local = "tng_local_%s" % self._acc(k)
             lines += [
                 "%s[tng_slot] = tng_acc%d;" % (local, k),
