@@ -17,4 +17,16 @@ from theano_ng.gpuarray.opt.databases import (
 )
 from theano_ng.gpuarray.opt.graph_to_gpu import GraphToGPU, GraphToGPUDB, InputToGpuOptimizer
 from theano_ng.gpuarray.opt.transfers import cut_gpua_constant_transfers, local_cut_gpu_transfers
-from theano_ng.gpuarray.opt import arrays, blas, elementwise, final, indices, lifts, loops, movement, numbers, rows
+from theano_ng.gpuarray.opt import (
+    arrays,
+    blas,
+    elementwise,
+    final,
+    indices,
+    lifts,
+    loops,
+    movement,
+    numbers,
+    random,
+    rows,
+)

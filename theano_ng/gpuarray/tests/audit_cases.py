@@ -35,7 +35,9 @@ from theano_ng.gpuarray.elemwise import (
 )
 from theano_ng.gpuarray.extra_ops import GpuCumOp
 from theano_ng.gpuarray.reduction import GpuMaxAndArgmax
+from theano_ng.gpuarray.rng_mrg import GPUA_mrg_uniform
 from theano_ng.gpuarray.row_program import GpuRowProgram
+from theano_ng.gpuarray.type import GpuArrayType
 from theano_ng.tensor.reductions.row_program import RowShape
 
 NAME, OTHER = "test", "another name"
@@ -45,6 +47,7 @@ T3 = RNG.randn(2, 3, 4).astype("float32")
 UNIT = RNG.uniform(0.1, 0.9, (3, 4)).astype("float32")
 INTS = RNG.randint(-9, 9, (3, 4))
 SQUARE, HALF, TWO = X[:, :3], np.float32(0.5), np.float32(2)
+STATES = np.arange(1, 13, dtype="int32").reshape(2, 6)
 ROWS, COLUMNS = np.array([2, 0, 2]), np.array([1, 1, 3])
 
 
@@ -178,6 +181,11 @@ def cases():
             "GpuGemmBatch",
             _on_device(blas.GpuGemmBatch(), 0, 2, 3),
             [T3[:, :, :3], HALF, T3, T3.transpose(0, 2, 1), TWO],
+        ),
+        (
+            "GPUA_mrg_uniform",
+            _on_device(GPUA_mrg_uniform(GpuArrayType("float32", (False,), NAME)), 0),
+            [STATES, np.array([9])],
         ),
         ("GpuRowProgram", _on_device(_row_program()), [X]),
         ("GpuSoftmax", _on_device(nnet.gpu_softmax), [X]),

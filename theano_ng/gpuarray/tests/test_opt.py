@@ -24,8 +24,10 @@ from theano_ng.gof.traversal import equal_computations
 from theano_ng.gpuarray import basic_ops, blas, elemwise, extra_ops, nnet, reduction, subtensor, transfers
 from theano_ng.gpuarray import opt as rules
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
+from theano_ng.gpuarray.rng_mrg import GPUA_mrg_uniform
 from theano_ng.gpuarray.tests.device import context
 from theano_ng.gpuarray.type import GpuArrayType, get_context
+from theano_ng.sandbox.rng_mrg import mrg_uniform
 from theano_ng.tensor.nnet.softmax import softmax_grad, softmax_op, softmax_with_bias
 
 # Documented registrations: database, name, position, tags.
@@ -34,6 +36,7 @@ optdb gpuarray_opt 48.5 gpuarray
 optdb gpua_elemwise_fusion 49 fast_run fusion gpuarray local_elemwise_fusion
 optdb gpua_row_fusion 49.05 fast_run fusion gpuarray
 optdb gpua_numbers_by_value 76 fast_run gpuarray
+optdb gpua_random_make_inplace_mrg 99 fast_run gpuarray inplace
 optdb gpua_assert_no_cpu_op 49.2 assert_no_cpu_op
 optdb local_gpua_alloc_empty_to_zeros 49.3 alloc_empty_to_zeros
 optdb local_advincsub1_gpua_inplace 60 fast_run gpuarray inplace
@@ -69,7 +72,7 @@ LOCAL = (
     " local_gpua_rebroadcast local_gpua_reshape local_gpua_shape local_gpua_specifyShape local_gpua_split local_gpua_subtensor local_gpua_tri"
     " local_gpuaalloc local_track_shape_i local_gpua_dot22 local_gpua_dot22scalar local_gpua_gemm local_gpua_gemmbatch"
     " local_gpua_gemv local_gpua_ger local_gpua_softmax local_gpua_softmaxwithbias local_gpua_crossentropysoftmax1hotwithbiasdx"
-    " local_gpua_crossentropysoftmaxargmax1hotwithbias"
+    " local_gpua_crossentropysoftmaxargmax1hotwithbias local_gpua_mrg"
 ).split()
 
 # Rule without an example that can be executed here -> the reason.
@@ -156,6 +159,8 @@ class TestExamples(unittest.TestCase):
             rules.arrays,
         ):
             self.names.update(vars(module))
+        self.names.update(S=GpuArrayType("int32", (False, False), None)("S"), GpuArrayType=GpuArrayType, T=T)
+        self.names.update(mrg_uniform=mrg_uniform, GPUA_mrg_uniform=GPUA_mrg_uniform)
         self.names.update(softmax_grad=softmax_grad, softmax_op=softmax_op, softmax_with_bias=softmax_with_bias)
         self.names.update(add=elemwise.GpuElemwise(scalar.add), mul=elemwise.GpuElemwise(scalar.mul))
         zero = T.constant(np.float64(0))
