@@ -115,7 +115,7 @@ for _ in range(200):
     losses, guesses = step(points, sides)
 print(losses.mean() < first, (classify(points) == sides).mean() > 0.97)
 print(type(slopes.type).__name__, type(offset.type).__name__, slopes.get_value().dtype)
-print(any(type(node.op).__name__ == "GpuElemwise" for node in step.maker.fgraph.apply_nodes))
+print(any(isinstance(node.op, theano.gpuarray.elemwise.GpuElemwise) for node in step.maker.fgraph.apply_nodes))
 np.savez(%r, w=slopes.get_value(), b=offset.get_value())
 """
 

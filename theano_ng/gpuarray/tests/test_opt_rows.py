@@ -50,7 +50,7 @@ SHAPES = [
     ((c * 2).flatten(2), "GpuReshape"),
     (w.shape, ""),
     (T.specify_shape(w, (4, 5)) * 3, "SpecifyShape"),
-    (T.concatenate([w, y], axis=1), "GpuJoin"),
+    (T.concatenate([w, y], axis=1) * 2, "GpuJoin"),
     (T.split(w, [2, 3], 2, axis=1)[1], "GpuSplit"),
     (T.alloc(v * 2, 3, 5), "GpuAlloc"),
     (T.diag(w[:, :4]), "GpuExtractDiag"),
@@ -71,7 +71,7 @@ INDICES = [
 ]
 
 VALUES = {x: (4, 5), y: (4, 5), c: (2, 3, 4), v: (5,), i: np.array([2, 0, 2]), s: np.int32(1)}
-PLAIN = {"GpuElemwise", "GpuDimShuffle", "GpuFromHost", "HostFromGpu"}
+PLAIN = {"GpuElemwise", "GpuElemwiseOfNumbers", "GpuDimShuffle", "GpuFromHost", "HostFromGpu"}
 
 
 class TestRows(unittest.TestCase):
