@@ -30,6 +30,7 @@ from theano_ng.gpuarray.elemwise import (
     GpuCAReduceCuda,
     GpuDimShuffle,
     GpuElemwise,
+    GpuElemwiseOfNumbers,
     gpu_erfcinv,
     gpu_erfinv,
 )
@@ -100,6 +101,11 @@ def _row_program():
     return GpuRowProgram(steps, (3, 4), RowShape((False,), 1))
 
 
+def _sum_with_number(x, y, number):
+    """Add two arrays on the device and a number on the host, which is passed to the kernel by value."""
+    return GpuElemwiseOfNumbers(scalar.add)(x, y, tt.as_tensor_variable(number).dimshuffle("x", "x"))
+
+
 def _labelled(op):
     """Return a callable that applies an Op to two arrays on the device and to labels on the host."""
     return lambda *inputs: op(*[as_gpuarray_variable(v, NAME) for v in inputs[:2]], inputs[2])
@@ -131,6 +137,7 @@ def cases():
         ("GpuContiguous", _on_device(lambda x: gpu_contiguous(GpuDimShuffle((False, False), (1, 0))(x))), [X]),
         ("GpuElemwise add", _on_device(GpuElemwise(scalar.add)), [X, Y[:1]]),
         ("GpuElemwise in place", _on_device(GpuElemwise(scalar.Mul(scalar.transfer_type(0)), {0: 0})), [X, Y]),
+        ("GpuElemwise of numbers", _on_device(_sum_with_number, 0, 1), [X, Y, HALF]),
         ("GpuElemwise tanh", _on_device(GpuElemwise(scalar.tanh)), [X]),
         ("GpuElemwise divided integers", _on_device(GpuElemwise(scalar.int_div)), [INTS, INTS.T.copy().T]),
         ("GpuElemwise erfinv", _on_device(GpuElemwise(gpu_erfinv)), [UNIT]),
