@@ -95,7 +95,10 @@ class _Program(LoopBuilder):
         return self.as_dtype(k, self.work)
 
     def biased(self):
-        """Return the number of the sum of a matrix and a bias. As on the host, it has the dtype of the matrix."""
+        """Return the number of the sum of a matrix and a bias.
+
+        As on the host, it has the dtype of the matrix, except that sums of float16 are not rounded to float16.
+        """
         total = self.map(scalar.add, self.read(0), self.read(1))
         self.work = _at_least_float32(self.inputs[0].dtype)
         return self.as_dtype(total, self.work)

@@ -113,7 +113,10 @@ def alpha_merge(cls, alpha_in, beta_in):
                 return False
             for v, factor in (node.inputs, reversed(node.inputs)):
                 found = find_node(v, cls)
-                number = None if found is None else grab_cpu_scalar(factor, node.outputs[0].ndim)
+                # A factor of a larger dtype also enlarges the dtype of the result.
+                if found is None or found.outputs[0].dtype != node.outputs[0].dtype:
+                    continue
+                number = grab_cpu_scalar(factor, node.outputs[0].ndim)
                 if number is None:
                     continue
                 if number.dtype != found.inputs[alpha_in].dtype:

@@ -9,6 +9,7 @@ import theano_ng as theano
 import theano_ng.tensor as T
 from theano_ng.compile.mode import get_mode
 from theano_ng.configdefaults import config
+from theano_ng.configparser import change_flags
 from theano_ng.gpuarray import blas
 from theano_ng.gpuarray.kernels.product import DTYPES, product, tiles
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
@@ -301,6 +302,22 @@ class TestRules(Products):
                     self.compare(inputs, [output], values, names)
 
     @config.change_flags({"DebugMode.check_preallocated_output": "ALL"})
+    def test_factors_of_other_dtypes(self):
+        """A factor that enlarges the dtype of the result is not merged into a product."""
+        mode = get_mode("FAST_RUN").including("gpuarray")
+        factors = ("float64", "float32", "int32", "int8")
+        for dtype, of_factor in itertools.product(("float16", "float32", "float64"), factors):
+            a, b = self.array(dtype, 2, 3, 4), self.array(dtype, 2, 4, 5)
+            x, y = [T.TensorType(dtype, (False,) * 3)() for _ in range(2)]
+            s = T.scalar(dtype=of_factor)
+            products = [T.batched_dot(x, y) * s, s * T.dot(x[0], y[0])]
+            with self.subTest(arrays=dtype, factor=of_factor), change_flags(on_opt_error="raise"):
+                results = theano.function([x, y, s], products, mode=mode)(a, b, 3)
+                expected = 3 * (a.astype("float64") @ b.astype("float64"))
+                for result, symbol, right in zip(results, products, (expected, expected[0])):
+                    self.assertEqual(result.dtype, symbol.dtype)
+                    self.check(result, right, dtype)
+
     def test_debug_mode(self):
         """Python code and kernels agree, for previous outputs of every kind."""
         x, y, v, w, s = T.fmatrix(), T.fmatrix(), T.fvector(), T.fvector(), T.fscalar()
