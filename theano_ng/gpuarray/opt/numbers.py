@@ -1,6 +1,7 @@
 """The optimizer that passes numbers from the host to kernels by value, without a transfer."""
 
 from theano_ng.compile.mode import optdb
+from theano_ng.gof.fg import InconsistencyError
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.rewriting import Optimizer, copy_stack_trace
 from theano_ng.gof.toolbox import ReplaceValidate
@@ -12,8 +13,10 @@ from theano_ng.tensor.elemwise.op import DimShuffle
 
 
 class PassNumbersByValue(Optimizer):
-    """Pass numbers to kernels of elementwise operations and rows by value if they come from the host. A number is an array whose type says that
-    each length is 1.
+    """Pass numbers from the host to kernels of elementwise operations and rows by value.
+
+    A number is an array whose type says that each length is 1. A number stays on the device if a node on the host
+    overwrites it before the kernel can run.
 
     GpuElemwise(scalar.add)(A, GpuDimShuffle((), ("x", "x"))(gpu(s)))  ->
         GpuElemwiseOfNumbers(scalar.add)(A, s.dimshuffle("x", "x"))
@@ -24,28 +27,47 @@ class PassNumbersByValue(Optimizer):
 
     def apply(self, fgraph):
         for node in fgraph.toposort():
-            inputs = _with_numbers(node)
-            if all(a is b for a, b in zip(inputs, node.inputs)) or not any(hasattr(v.type, "context") for v in inputs):
+            numbers = _numbers(node)
+            on_device = [i for i, v in enumerate(node.inputs) if hasattr(v.type, "context") and i not in numbers]
+            if not numbers or not on_device:
                 continue
-            op = node.op
-            if isinstance(op, GpuElemwise):
-                op = GpuElemwiseOfNumbers(op.scalar_op, dict(op.inplace_pattern), op.name, op.nfunc_spec)
-            # Do not call make_node, which would transfer the numbers.
-            outputs = Apply(op, inputs, [v.type() for v in node.outputs]).outputs
-            copy_stack_trace(node.outputs, outputs)
-            fgraph.replace_all_validate(list(zip(node.outputs, outputs)), reason=self)
+            try:
+                self._pass(fgraph, node, numbers)
+            except InconsistencyError:
+                for i in numbers:
+                    try:
+                        node = self._pass(fgraph, node, {i: numbers[i]})
+                    except InconsistencyError:
+                        pass  # this number stays on the device
+
+    def _pass(self, fgraph, node, numbers):
+        """Replace a node by one with these inputs on the host (a dictionary of positions), and return the new node."""
+        op = node.op
+        if type(op) is GpuElemwise:
+            op = GpuElemwiseOfNumbers(op.scalar_op, dict(op.inplace_pattern), op.name, op.nfunc_spec)
+        # Do not call make_node, which would transfer the numbers.
+        inputs = [numbers.get(i, v) for i, v in enumerate(node.inputs)]
+        new = Apply(op, inputs, [v.type() for v in node.outputs])
+        copy_stack_trace(node.outputs, new.outputs)
+        fgraph.replace_all_validate(list(zip(node.outputs, new.outputs)), reason=self)
+        return new
 
 
-def _with_numbers(node):
-    """Return the inputs of a node, with numbers on the host in place of their transfers if the kernel accepts them."""
+def _numbers(node):
+    """Return the numbers that the kernel of a node accepts by value, as a dictionary from positions of inputs to host
+    variables.
+    """
     if type(node.op) is GpuElemwise:
         overwritten = set(node.op.inplace_pattern.values())
-        return [v if i in overwritten else _number(v) or v for i, v in enumerate(node.inputs)]
-    if isinstance(node.op, GpuRowProgram):
-        return [_number(v) or v for v in node.inputs]
-    if isinstance(node.op, GpuCrossentropySoftmax1HotWithBiasDx):
-        return [_number(node.inputs[0]) or node.inputs[0], *node.inputs[1:]]
-    return node.inputs
+        places = [i for i in range(len(node.inputs)) if i not in overwritten]
+    elif isinstance(node.op, GpuRowProgram):
+        places = range(len(node.inputs))
+    elif isinstance(node.op, GpuCrossentropySoftmax1HotWithBiasDx):
+        places = [0]
+    else:
+        places = []
+    found = [(i, _number(node.inputs[i])) for i in places]
+    return {i: v for i, v in found if v is not None}
 
 
 def _number(v):

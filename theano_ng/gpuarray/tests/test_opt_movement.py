@@ -9,6 +9,7 @@ import numpy as np
 import theano_ng as theano
 import theano_ng.tensor as T
 from theano_ng.compile.mode import get_mode
+from theano_ng.configparser import change_flags
 from theano_ng.gpuarray.advanced_subtensor import GpuAdvancedSubtensor1
 from theano_ng.gpuarray.elemwise import GpuElemwise, GpuElemwiseOfNumbers
 from theano_ng.gpuarray.opt.movement import _element_inputs, only_moves
@@ -171,6 +172,47 @@ class TestNumbers(unittest.TestCase):
             for _ in range(2):
                 result = function(value, 1.5)  # a copy returns a list
                 np.testing.assert_allclose(np.reshape(result, (3, 4)), expected, rtol=1e-6)
+
+    def test_numbers_that_the_host_overwrites(self):
+        """A number that a node on the host overwrites stays on the device. Other numbers of the node do not."""
+        a, b, c, x = *T.fscalars("abc"), T.fmatrix()
+        product = a * b
+        power = T.exp(product)  # computed in the memory of the product
+        with change_flags(on_opt_error="raise"):
+            f = theano.function([a, b, c, x], [T.maximum(x * product - power, c), power], mode=self.mode)
+        (node,) = [n for n in f.maker.fgraph.toposort() if isinstance(n.op, GpuElemwise)]
+        self.assertIsInstance(node.op, GpuElemwiseOfNumbers)
+        value = self.rng.uniform(-1, 1, (3, 4)).astype("float32")
+        result, last = f(2, 0.25, -1.5, value)
+        np.testing.assert_allclose(last, np.exp(0.5), rtol=1e-6)
+        np.testing.assert_allclose(result, np.maximum(value * 0.5 - np.exp(0.5), -1.5), rtol=1e-5)
+
+    def test_random_programs(self):
+        """Numbers that are computed from each other, used by kernels, returned and written to shared variables."""
+        for _ in range(40):
+            numbers = list(T.fscalars("abc"))
+            start = len(numbers)
+            for _ in range(self.rng.integers(2, 6)):
+                make = [T.exp, T.tanh, T.sqr, T.neg, T.add, T.mul][self.rng.integers(6)]
+                chosen = [numbers[k] for k in self.rng.integers(len(numbers), size=2)]
+                numbers.append(make(*chosen) if make in (T.add, T.mul) else make(chosen[0]))
+            x = T.fmatrix()
+            matrix, outputs = x, []
+            for k in self.rng.integers(start, len(numbers), size=3):
+                matrix = T.tanh(matrix * numbers[k] - numbers[self.rng.integers(len(numbers))])
+                outputs += [matrix, numbers[k]] if self.rng.integers(2) else [matrix]
+            state = [theano.shared(np.ones((2, 3), "float32")) for _ in range(2)]
+            new = [s * numbers[self.rng.integers(start, len(numbers))] for s in state]
+            inputs = [*numbers[:start], x]
+            with change_flags(on_opt_error="raise", on_unused_input="ignore"):
+                f = theano.function(inputs, outputs, updates=list(zip(state, new)), mode=self.mode)
+                g = theano.function(inputs, outputs + new, mode="FAST_COMPILE")
+            values = [*self.rng.uniform(-1, 1, 3).astype("float32"), self.rng.uniform(-1, 1, (2, 3)).astype("float32")]
+            for _ in range(2):
+                expected = g(*values)
+                results = f(*values) + [s.get_value() for s in state]
+                for result, right in zip(results, expected):
+                    np.testing.assert_allclose(result, right, rtol=1e-5, atol=1e-6)
 
     def test_wrong_values(self):
         """A value that is no number raises an error, and the function works afterwards."""
