@@ -75,7 +75,7 @@ class BlasOp(GpuOp):
         context_name = infer_context_name(*[v for v, rank in zip(inputs, self.ranks) if rank and hasattr(v, "type")])
         inputs = [as_gpuarray_variable(v, context_name) if rank else v for v, rank in zip(inputs, self.ranks)]
         dtype = inputs[0].dtype
-        inputs = [v if rank else _factor(v, dtype) for v, rank in zip(inputs, self.ranks)]
+        inputs = [v if rank else _factor(v, dtype, context_name) for v, rank in zip(inputs, self.ranks)]
         for name, rank, v in zip(self.names, self.ranks, inputs):
             if v.ndim != rank:
                 raise TypeError("%s: %s must have %d dimensions; got %s of type %s" % (self, name, rank, v, v.type))
@@ -127,10 +127,10 @@ class BlasOp(GpuOp):
         return [None if found is None else as_gpuarray_variable(found, infer_context_name(inputs[0]))]
 
 
-def _factor(factor, dtype):
-    """Return a factor as a variable of a dtype. A factor on the device stays there."""
+def _factor(factor, dtype, context_name):
+    """Return a factor as a variable of a dtype. A factor on a device is moved to the context, others stay on the host."""
     if isinstance(getattr(factor, "type", None), GpuArrayType):
-        return factor if factor.dtype == dtype else as_gpuarray_variable(cast(factor, dtype), factor.type.context_name)
+        return as_gpuarray_variable(factor if factor.dtype == dtype else cast(factor, dtype), context_name)
     factor = as_tensor_variable(factor if hasattr(factor, "type") else np.asarray(factor, dtype))
     return factor if factor.dtype == dtype or factor.ndim or factor.dtype.startswith("complex") else cast(factor, dtype)
 

@@ -190,22 +190,19 @@ class GpuElemwise(GpuOp, Elemwise):
 
 class GpuElemwiseOfNumbers(GpuElemwise):
     """A `GpuElemwise` some of whose inputs are numbers on the host, which are passed to the kernel by value. A number is
-    an array whose type says that each length is 1. A rule makes this Op, after fusion.
+    an array whose axes are all broadcastable. A rule makes this Op, after fusion.
     """
 
     __module__ = "theano_ng.gpuarray.elemwise"
 
     def make_node(self, *inputs):
-        there = [v if isinstance(v.type, GpuArrayType) or not all(v.broadcastable) else None for v in inputs]
-        context_name = infer_context_name(*[v for v in there if v is not None])
+        is_number = [not isinstance(v.type, GpuArrayType) and all(v.broadcastable) for v in inputs]
+        context_name = infer_context_name(*[v for v, number in zip(inputs, is_number) if not number])
         moved = GpuElemwise(self.scalar_op).make_node(*[as_gpuarray_variable(v, context_name) for v in inputs])
         if any(v.ndim != moved.outputs[0].ndim for v in inputs):
             raise TypeError("%s: the inputs must have the same number of dimensions" % self)
-        return Apply(
-            self,
-            [v if t is None else m for v, t, m in zip(inputs, there, moved.inputs)],
-            [v.type() for v in moved.outputs],
-        )
+        inputs = [v if number else on_device for v, number, on_device in zip(inputs, is_number, moved.inputs)]
+        return Apply(self, inputs, [v.type() for v in moved.outputs])
 
 
 def max_inputs_to_GpuElemwise(node_or_outputs):

@@ -172,7 +172,8 @@ class _CrossentropyOp(_RowOp):
         )
         arrays = [as_gpuarray_variable(v, context_name) for v in host.inputs[:-1]]
         on_device = isinstance(getattr(labels, "type", None), GpuArrayType) and not came_from_host(labels)
-        return self.on_device([*arrays, labels if on_device else host.inputs[-1]], host, context_name)
+        labels = as_gpuarray_variable(labels, context_name) if on_device else host.inputs[-1]
+        return self.on_device([*arrays, labels], host, context_name)
 
     def native_code(self, node):
         *dtypes, labels = [v.dtype for v in node.inputs]

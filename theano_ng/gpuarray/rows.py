@@ -54,7 +54,7 @@ class LoopBuilder:
         return RowLoop(self.inputs, tuple(self.steps), stores)
 
 
-# The kinds of nodes with messages of their own, as in native/rows.c
+# Kinds of nodes, as in native/rows.c. Each kind except ANY has its own error messages.
 ANY, SOFTMAX, SOFTMAX_GRAD, CROSSENTROPY, CROSSENTROPY_GRAD = range(5)
 
 

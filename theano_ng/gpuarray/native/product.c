@@ -50,14 +50,16 @@ static int describe(Matrices *m, const PyGpuArrayObject *a, const int *axes)
     return 0;
 }
 
-/* Read a scalar, which is an array on the host or on the device. */
-static int read_scalar(PyObject *value, int typecode, double *number, const GpuArray **array)
+/* Read a scalar, which is an array on the host or on the device of `c`. */
+static int read_scalar(PyObject *value, PyGpuArrayObject *c, int typecode, double *number, const GpuArray **array)
 {
     *array = NULL;
     if (PyGpuArray_Check(value)) {
         PyGpuArrayObject *a = gpu_input(value, typecode, 0);
-        *array = a == NULL ? NULL : &a->ga;
-        return a == NULL ? -1 : gpu_aligned(*array, "GpuGemm");
+        if (a == NULL || !gpu_same_context(a, c) || gpu_aligned(&a->ga, "a product of matrices") < 0)
+            return -1;
+        *array = &a->ga;
+        return 0;
     }
     *number = PyFloat_AsDouble(value);
     return *number == -1 && PyErr_Occurred() ? -1 : 0;
@@ -289,8 +291,8 @@ static int tng_product(int nin, int nout, PyObject **in, PyObject **out, const s
         return -1;
     Product p = {.alpha = 1, .beta = kind == GER};
     if (has_c
-        && (read_scalar(in[1], code, &p.alpha, &p.alpha_array) < 0
-            || (kind != GER && read_scalar(in[4], code, &p.beta, &p.beta_array) < 0)))
+        && (read_scalar(in[1], c, code, &p.alpha, &p.alpha_array) < 0
+            || (kind != GER && read_scalar(in[4], c, code, &p.beta, &p.beta_array) < 0)))
         return -1;
     if (describe(&p.a, a, forms[kind].a_axes) < 0 || describe(&p.b, b, forms[kind].b_axes) < 0
         || describe(&p.c, c, forms[kind].c_axes) < 0)

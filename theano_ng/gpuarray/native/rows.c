@@ -26,7 +26,7 @@ NATIVE_READER(rows)
 /* Threads in a group, as in kernels/rows.py. */
 enum { GROUP = 256 };
 
-/* The kinds of nodes with messages of their own. The last input of the cross-entropies contains labels. */
+/* Kinds of nodes. Each kind except ANY has its own error messages. The last input of the cross-entropies contains labels. */
 enum kind { ANY, SOFTMAX, SOFTMAX_GRAD, CROSSENTROPY, CROSSENTROPY_GRAD };
 
 /* Raise ValueError: axis `axis` of input `first` has `expected` elements, but axis `own_axis` of input `number` has

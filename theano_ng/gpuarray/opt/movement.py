@@ -145,8 +145,8 @@ def _host_value(v):
 
 
 class KeepNumbersOnHost(Optimizer):
-    """Compute with numbers on the host, and transfer only the result. A number is an array whose type says that each
-    length is 1. A kernel for one number would take as long as a kernel for thousands.
+    """Compute with numbers on the host, and transfer only the result. A number is an array whose axes are all
+    broadcastable. A kernel for one number would take as long as a kernel for thousands.
 
     GpuElemwise(scalar.inv)(gpu(s))  ->  gpu(inv(s))
     host(GpuElemwise(scalar.mul)(sum(A), gpu(s)))  ->  mul(host(sum(A)), s)
@@ -183,8 +183,8 @@ def _transferred_before(node, fgraph, reason):
     last = v.owner
     if last is None or not _computes_numbers(last) or len(last.outputs) > 1 or len(v.clients) > 1:
         return []
-    there = {u for u in last.inputs if not came_from_host(u) and not isinstance(u, Constant)}
-    if len(there) != 1 or not all(all(u.broadcastable) for u in last.inputs):
+    from_device = {u for u in last.inputs if not came_from_host(u) and not isinstance(u, Constant)}
+    if len(from_device) != 1 or not all(all(u.broadcastable) for u in last.inputs):
         return []
     (new,) = _host_outputs(last, {})
     (old,) = node.outputs

@@ -15,7 +15,7 @@ from theano_ng.tensor.elemwise.op import DimShuffle
 class PassNumbersByValue(Optimizer):
     """Pass numbers from the host to kernels of elementwise operations and rows by value.
 
-    A number is an array whose type says that each length is 1. A number stays on the device if a node on the host
+    A number is an array whose axes are all broadcastable. It stays on the device if a node on the host
     overwrites it before the kernel can run.
 
     GpuElemwise(scalar.add)(A, GpuDimShuffle((), ("x", "x"))(gpu(s)))  ->

@@ -40,6 +40,17 @@ def context(name="test"):
     return name
 
 
+def other_context(test, name="other"):
+    """Register a context on the same device that shares no memory with `context`. Remove it when the test ends."""
+    from theano_ng.gpuarray import contexts
+    from theano_ng.gpuarray.pygpu import gpuarray as pygpu
+
+    context()
+    contexts.reg_context(name, pygpu.init(DEVICE))
+    test.addCleanup(contexts.unregister, name)
+    return name
+
+
 # The memory layouts in which tests pass arrays.
 LAYOUTS = ("C", "strided", "reversed", "F")
 

@@ -13,9 +13,9 @@ from theano_ng.configparser import change_flags
 from theano_ng.gpuarray import blas
 from theano_ng.gpuarray.kernels.product import DTYPES, product, tiles
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
-from theano_ng.gpuarray.tests.device import LAYOUTS, context, gpu_variable, placed
+from theano_ng.gpuarray.tests.device import LAYOUTS, context, gpu_variable, other_context, placed
 from theano_ng.gpuarray.transfers import HostFromGpu
-from theano_ng.gpuarray.type import get_context, gpuarray_shared_constructor
+from theano_ng.gpuarray.type import GpuArrayType, get_context, gpuarray_shared_constructor
 
 SIZES = (0, 1, 3, 17, 40)
 TOLERANCE = {"float16": 2e-2, "float32": 1e-4, "float64": 1e-10}
@@ -217,6 +217,18 @@ class TestOps(Products):
                         f(*[placed(self.array("float32", *shape), "C") for shape in shapes])
                     squares = [placed(self.array("float32", *[3] * len(shape)), "C") for shape in shapes]
                     self.assertEqual(f(*squares).shape[0], 3)
+
+    def test_factors_in_other_contexts(self):
+        """A factor on another device is moved to the device of the matrices."""
+        a, b, c = [self.array("float32", 5, 5) for _ in range(3)]
+        x, y, z = [gpu_variable("float32", 2) for _ in range(3)]
+        other = other_context(self)
+        factors = [GpuArrayType("float32", (), other)() for _ in range(2)]
+        f = theano.function([z, x, y, *factors], blas.GpuGemm()(z, factors[0], x, y, factors[1]))
+        values = [placed(np.float32(v), "C", other) for v in (2, -0.5)]
+        result = f(*[placed(v, "C") for v in (c, a, b)], *values)
+        self.check(result, 2 * (a.astype("float64") @ b) - 0.5 * c, "float32")
+        self.assertEqual({v.type.context_name for v in f.maker.fgraph.outputs[0].owner.inputs}, {self.name})
 
     def test_types_that_do_not_fit(self):
         x, y, v = gpu_variable("float32", 2), gpu_variable("float64", 2), gpu_variable("float32", 1)

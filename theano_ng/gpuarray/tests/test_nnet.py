@@ -14,7 +14,7 @@ from theano_ng.gpuarray.kernels.rows import ELEMENT, ONE, ROW, RowInput, row_ker
 from theano_ng.gpuarray.kernels.scalar_code import SupportCodeError
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.gpuarray.rows import LoopBuilder
-from theano_ng.gpuarray.tests.device import LAYOUTS, context, gpu_variable, placed
+from theano_ng.gpuarray.tests.device import LAYOUTS, context, gpu_variable, other_context, placed
 from theano_ng.gpuarray.transfers import GpuFromHost, HostFromGpu
 from theano_ng.gpuarray.type import get_context, gpuarray_shared_constructor
 from theano_ng.scalar import basic as scalar
@@ -165,6 +165,21 @@ class TestOps(Rows):
                     with self.subTest(dtype=dtype, shape=shape, factor=single, on_device=on_device, layout=layout):
                         given = placed(values[2], layout) if on_device else values[2]
                         self.close(f(placed(factor, "C"), placed(values[1], layout), given), expected, dtype)
+
+    def test_labels_in_another_context(self):
+        """Labels on another device are moved to the device of the matrix."""
+        other, labels = other_context(self), np.array([2, 0], "int32")
+        x, b, y = gpu_variable("float32", 2), gpu_variable("float32", 1), gpu_variable("int32", 1, other)
+        entropy = nnet.gpu_crossentropy_softmax_argmax_1hot_with_bias
+        gradient = nnet.gpu_crossentropy_softmax_1hot_with_bias_dx
+        nll, sm, _ = entropy(x, b, y)
+        f = theano.function([x, b, y], [nll, gradient(nll, sm, y)])
+        matrix, vector = self.array("float32", 2, 3), self.array("float32", 3)
+        results = f(placed(matrix, "C"), placed(vector, "C"), placed(labels, "C", other))
+        expected = crossentropy_softmax_argmax_1hot_with_bias(matrix, vector, labels)[:2]
+        expected[1] = crossentropy_softmax_1hot_with_bias_dx(*expected, labels)
+        for result, symbol in zip(results, expected):
+            self.close(result, symbol.eval(), "float32")
 
     def test_argmax_of_nan(self):
         """The argmax of a row with NaN is the position of the first NaN, as in NumPy."""
