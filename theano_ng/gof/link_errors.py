@@ -95,7 +95,9 @@ def raise_with_op(node, thunk=None, exc_info=None, storage_map=None):
     The exception keeps its class, except that NumPy's private subclass of MemoryError becomes MemoryError. The
     exception gets the attributes `__thunk_trace__` (the stack trace of the creation of the node's output),
     `__op_instance__` (the node), and `__applynode_index__` (the index of the node in `fgraph.toposort()`). If an
-    exception class cannot be built from one string, the description of the node is added as a note.
+    exception class cannot be built from one string, the description of the node is added as a note. If the exception
+    has an attribute `__failed_node__` that is not None, the description is the one of this node: a device reports an
+    error when a later node waits for it.
     KeyboardInterrupt and SystemExit are raised unchanged.
     """
     if exc_info is None:
@@ -103,6 +105,9 @@ def raise_with_op(node, thunk=None, exc_info=None, storage_map=None):
     exc_type, exc_value, exc_trace = exc_info
     if not issubclass(exc_type, Exception):
         raise exc_value.with_traceback(exc_trace)
+    failed = getattr(exc_value, "__failed_node__", None)
+    if failed is not None and failed is not node:
+        node, thunk = failed, None
     if getattr(exc_value, "__op_instance__", None) is not None and exc_value.__op_instance__ is node:
         raise exc_value.with_traceback(exc_trace)
 

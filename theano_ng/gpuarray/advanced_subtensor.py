@@ -2,15 +2,16 @@
 
 Index arrays may be on the host or on the device. A host array is checked on the host, without waiting for the device.
 If the graph copies a host array to the device only for the index, the Op reads the host array. If an index was computed
-on the device, the kernel that reads the index checks it. The Op waits for this check before anything is overwritten.
-So the node with the invalid index raises the error. A mask is copied to the host, because it determines the number of
-elements.
+on the device, the kernel that reads the index checks it, and reports an invalid index (`index_errors`): the next call
+that waits for the device raises the IndexError. At an invalid index, zeros are read, and nothing is written. A mask is
+copied to the host, because it determines the number of elements.
 """
 
 import numpy as np
 
 from theano_ng.gof.graph import Apply, Variable
 from theano_ng.gof.native import NativeCode
+from theano_ng.gpuarray.device.index_errors import out_of_bounds, site_of
 from theano_ng.gpuarray.kernels import indexing as kernels
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.gpuarray.transfers import HostFromGpu, as_gpuarray_variable, host_from_gpu, infer_context_name
@@ -26,6 +27,7 @@ from theano_ng.tensor.indexing.advanced import (
 )
 from theano_ng.tensor.indexing.index_lists import advanced_layout, is_mask
 from theano_ng.tensor.type import TensorType
+from theano_ng.tensor.type_other import SliceType
 
 __all__ = [
     "BaseGpuAdvancedIncSubtensor",
@@ -96,7 +98,32 @@ def _layout(node, first):
     return len(rest), position, offsets
 
 
-class _GatherOp(TwinOp):
+class _IndexOp(TwinOp):
+    """A base class of Ops with an advanced index.
+
+    Attributes
+    ----------
+    first_index : int
+        The number of the first input that is part of the index.
+    """
+
+    first_index = 1
+
+    def index_error(self, node, report):
+        """Return the exception for an invalid index that a kernel reported; see `index_errors.error_of`."""
+        axis, axes = 0, []
+        for v in node.inputs[self.first_index :]:
+            type_ = v.type.host_type() if isinstance(v.type, GpuArrayType) else v.type
+            if not isinstance(type_, TensorType):
+                axis += isinstance(type_, SliceType)
+                continue
+            indexed = type_.ndim if type_.dtype == "bool" else 1
+            axes += range(axis, axis + indexed) if indexed else [-1]
+            axis += indexed
+        return out_of_bounds(report, axes)
+
+
+class _GatherOp(_IndexOp):
     """A base class of Ops that read the elements at an advanced index."""
 
     def native_code(self, node):
@@ -106,6 +133,7 @@ class _GatherOp(TwinOp):
         simple = min(before, 1), min(after, 1)
         return NativeCode(
             "theano_ng.gpuarray.native.subtensor:take",
+            site=site_of(node),
             offsets=offsets,
             simple=kernels.gather(type_.dtype, *simple, type_.context),
             general=kernels.gather(type_.dtype, before, after, type_.context) if (before, after) != simple else 0,
@@ -118,9 +146,10 @@ class _GatherOp(TwinOp):
         return self.on_device([x, *_index_variables(inputs, host.inputs[1:], context_name)], host, context_name)
 
 
-class _ScatterOp(TwinOp):
+class _ScatterOp(_IndexOp):
     """A base class of Ops that increment or set the elements at an advanced index."""
 
+    first_index = 2
     atomic = False
 
     def native_code(self, node):
@@ -131,6 +160,7 @@ class _ScatterOp(TwinOp):
         return NativeCode(
             "theano_ng.gpuarray.native.subtensor:inc",
             in_place=bool(self.inplace),
+            site=site_of(node),
             offsets=offsets,
             simple=kernels.scatter(type_.dtype, min(n_rest, 1), how, type_.context),
             general=kernels.scatter(type_.dtype, n_rest, how, type_.context) if n_rest > 1 else 0,

@@ -4,14 +4,22 @@ import weakref
 
 import numpy as np
 
+from theano_ng.gof.derivative import DisconnectedType
+from theano_ng.gof.graph import Apply
+from theano_ng.gof.native import NativeCode
+from theano_ng.gpuarray.device.index_errors import site_of
 from theano_ng.gpuarray.kernels.device_kernel import sample
+from theano_ng.gpuarray.kernels.indexing import check_labels
 from theano_ng.gpuarray.kernels.rows import ELEMENT, ONE, ROW, RowInput, row_kernel
+from theano_ng.gpuarray.op import GpuOp
+from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.gpuarray.rows import ANY, CROSSENTROPY, CROSSENTROPY_GRAD, SOFTMAX, SOFTMAX_GRAD, LoopBuilder, row_code
 from theano_ng.gpuarray.transfers import as_gpuarray_variable, host_from_gpu, infer_context_name
 from theano_ng.gpuarray.twin import TwinOp, came_from_host, on_host
 from theano_ng.gpuarray.type import GpuArrayType
 from theano_ng.scalar import basic as scalar
 from theano_ng.scalar import upcast
+from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.nnet.crossentropy import CrossentropySoftmax1HotWithBiasDx, CrossentropySoftmaxArgmax1HotWithBias
 from theano_ng.tensor.nnet.softmax import LogSoftmax, Softmax, SoftmaxGrad, SoftmaxWithBias
 from theano_ng.tensor.type import TensorType
@@ -19,12 +27,14 @@ from theano_ng.tensor.type import TensorType
 __all__ = [
     "GpuCrossentropySoftmax1HotWithBiasDx",
     "GpuCrossentropySoftmaxArgmax1HotWithBias",
+    "GpuLabels",
     "GpuLogSoftmax",
     "GpuSoftmax",
     "GpuSoftmaxGrad",
     "GpuSoftmaxWithBias",
     "gpu_crossentropy_softmax_1hot_with_bias_dx",
     "gpu_crossentropy_softmax_argmax_1hot_with_bias",
+    "gpu_labels",
     "gpu_log_softmax",
     "gpu_softmax",
     "gpu_softmax_grad",
@@ -159,9 +169,62 @@ class GpuSoftmaxGrad(_RowOp):
         return program.map(scalar.mul, program.map(scalar.sub, dy, total), sm)
 
 
+class GpuLabels(GpuOp):
+    """Copy labels from the host to a device, for a matrix whose columns are classes.
+
+    Inputs: a vector of integers on the host, a matrix on the device. Output: the vector on the device.
+
+    Raises
+    ------
+    ValueError
+        If a label is not the number of a column.
+    """
+
+    __props__ = ()
+
+    def make_node(self, labels, x):
+        labels = as_tensor_variable(labels)
+        type_ = GpuArrayType(labels.dtype, labels.broadcastable, x.type.context_name)
+        return Apply(self, [labels, x], [type_()])
+
+    def perform(self, node, inputs, output_storage, params=None):
+        labels, x = inputs
+        for i, label in enumerate(labels):
+            if not 0 <= label < x.shape[1]:
+                raise ValueError(
+                    "y_i value out of bounds: y[%d] is %d, but there are %d classes" % (i, label, x.shape[1])
+                )
+        self.store(node, [labels], inputs, output_storage)
+
+    def infer_shape(self, node, shapes):
+        return [shapes[0]]
+
+    def connection_pattern(self, node):
+        return [[False], [False]]
+
+    def grad(self, inputs, output_gradients):
+        return [DisconnectedType()(), DisconnectedType()()]
+
+    def R_op(self, inputs, eval_points):
+        return [None]
+
+    def fails_on_values(self, node):
+        return True
+
+    def native_code(self, node):
+        return NativeCode(
+            "theano_ng.gpuarray.native.rows:labels", typecode=pygpu.dtype_to_typecode(node.outputs[0].type.dtype)
+        )
+
+
+gpu_labels = GpuLabels()
+
+
 class _CrossentropyOp(_RowOp):
-    """A base class of cross-entropies of softmax with labels. The labels, the last input, may be on the host: then their
-    check does not wait for the device.
+    """A base class of cross-entropies of softmax with labels, the last input.
+
+    Labels from the host are checked on the host (`GpuLabels`). Other labels are checked by a kernel, and the next call
+    that waits for the device raises the error.
     """
 
     def make_node(self, *inputs):
@@ -172,18 +235,30 @@ class _CrossentropyOp(_RowOp):
         )
         arrays = [as_gpuarray_variable(v, context_name) for v in host.inputs[:-1]]
         on_device = isinstance(getattr(labels, "type", None), GpuArrayType) and not came_from_host(labels)
-        labels = as_gpuarray_variable(labels, context_name) if on_device else host.inputs[-1]
+        if on_device:
+            labels = as_gpuarray_variable(labels, context_name)
+        else:
+            labels = gpu_labels(host.inputs[-1], arrays[self.matrix])
         return self.on_device([*arrays, labels], host, context_name)
 
     def native_code(self, node):
-        *dtypes, labels = [v.dtype for v in node.inputs]
-        if not isinstance(node.inputs[-1].type, GpuArrayType):
-            labels = "int64"  # the native code converts and uploads the labels
+        labels = node.inputs[-1]
+        is_checked = labels.owner is not None and isinstance(labels.owner.op, GpuLabels)
         first = node.inputs[0]
         is_number = first.ndim == 0 or not isinstance(first.type, GpuArrayType)
         level = ELEMENT if first.ndim == 2 else ONE if is_number else ROW
-        loop = self.loop([*dtypes, labels], [v.dtype for v in node.outputs], level)
-        return row_code(loop, node.inputs, node.outputs, 1, self.kind, may_fail=False)
+        loop = self.loop([v.dtype for v in node.inputs], [v.dtype for v in node.outputs], level)
+        check = (
+            {} if is_checked else dict(label_check=check_labels(labels.dtype, labels.type.context), site=site_of(node))
+        )
+        return row_code(loop, node.inputs, node.outputs, 1, self.kind, may_fail=False, **check)
+
+    def index_error(self, node, report):
+        """Return the exception for a wrong label that a kernel reported; see `device.index_errors.error_of`."""
+        return ValueError(
+            "y_i value out of bounds: y[%d] is %d, but there are %d classes"
+            % (report.place, report.index, report.lengths[0])
+        )
 
 
 class GpuCrossentropySoftmaxArgmax1HotWithBias(_CrossentropyOp):
@@ -193,7 +268,7 @@ class GpuCrossentropySoftmaxArgmax1HotWithBias(_CrossentropyOp):
     the position of the largest element of each row (m, dtype of y_idx).
     """
 
-    host_class, kind = CrossentropySoftmaxArgmax1HotWithBias, CROSSENTROPY
+    host_class, kind, matrix = CrossentropySoftmaxArgmax1HotWithBias, CROSSENTROPY, 0
 
     def loop(self, dtypes, results, level=ELEMENT):
         program = _Program([RowInput(dtype, place) for dtype, place in zip(dtypes, (ELEMENT, ELEMENT, ROW))])
@@ -225,7 +300,7 @@ class GpuCrossentropySoftmax1HotWithBiasDx(_CrossentropyOp):
     Inputs: dnll (m elements, or one element for all rows), sm (m, n), y_idx (m) integers.
     """
 
-    host_class, kind = CrossentropySoftmax1HotWithBiasDx, CROSSENTROPY_GRAD
+    host_class, kind, matrix = CrossentropySoftmax1HotWithBiasDx, CROSSENTROPY_GRAD, 1
 
     def loop(self, dtypes, results, level=ROW):
         program = _Program([RowInput(dtype, place) for dtype, place in zip(dtypes, (level, ELEMENT, ROW))])

@@ -58,7 +58,7 @@ class LoopBuilder:
 ANY, SOFTMAX, SOFTMAX_GRAD, CROSSENTROPY, CROSSENTROPY_GRAD = range(5)
 
 
-def row_code(loop, inputs, outputs, outer, kind=ANY, may_fail=True):
+def row_code(loop, inputs, outputs, outer, kind=ANY, may_fail=True, label_check=0, site=0):
     """Return the native code of a node that computes a row program.
 
     Parameters
@@ -70,9 +70,13 @@ def row_code(loop, inputs, outputs, outer, kind=ANY, may_fail=True):
         The number of axes that count rows.
     kind : int
         ANY, SOFTMAX, ... Only inputs of the kind ANY broadcast. The last input of CROSSENTROPY and CROSSENTROPY_GRAD
-        contains the labels, which are checked. It may be on the host.
+        contains the labels.
     may_fail : bool
         Whether rows without elements raise an error if a reduction has no identity.
+    label_check : DeviceKernel or 0
+        The kernel that checks the labels; see `kernels.indexing.check_labels`.
+    site : int
+        The number of the node for errors that this kernel reports; see `device.index_errors.site_of`.
 
     Returns
     -------
@@ -106,5 +110,7 @@ def row_code(loop, inputs, outputs, outer, kind=ANY, may_fail=True):
         rank=rank,
         nonempty=may_fail and any(getattr(step.op, "identity", None) is None for step in folds),
         kind=kind,
+        label_check=label_check,
+        site=site,
         operands=operands,
     )

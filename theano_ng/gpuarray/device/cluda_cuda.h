@@ -183,6 +183,8 @@ __device__ static inline ga_half ga_atomic_xchg(ga_half *p, ga_half x)
 #define atom_xchg_Lg(p, x) atomicExch((ga_ulong *)(p), (ga_ulong)(x))
 #define atom_xchg_fg(p, x) atomicExch((ga_float *)(p), (ga_float)(x))
 #define atom_xchg_dg(p, x) ga_atomic_xchg((ga_double *)(p), (ga_double)(x))
+#define atom_cas_Lg(p, expected, x) atomicCAS((ga_ulong *)(p), (ga_ulong)(expected), (ga_ulong)(x))
+#define GA_HAS_LONG_ATOMICS
 #define atom_xchg_eg(p, x) ga_atomic_xchg((ga_half *)(p), x)
 #define atom_xchg_il(p, x) atom_xchg_ig(p, x)
 #define atom_xchg_Il(p, x) atom_xchg_Ig(p, x)

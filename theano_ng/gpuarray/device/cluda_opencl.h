@@ -166,6 +166,7 @@ GA_ATOMIC_DOUBLE(l, __local)
 #define atom_xchg_lg(p, x) atom_xchg((volatile __global ga_long *)(p), (ga_long)(x))
 #define atom_xchg_ll(p, x) atom_xchg((volatile __local ga_long *)(p), (ga_long)(x))
 #define atom_xchg_Lg(p, x) atom_xchg((volatile __global ga_ulong *)(p), (ga_ulong)(x))
+#define atom_cas_Lg(p, expected, x) atom_cmpxchg((volatile __global ga_ulong *)(p), (ga_ulong)(expected), (ga_ulong)(x))
 #define atom_xchg_Ll(p, x) atom_xchg((volatile __local ga_ulong *)(p), (ga_ulong)(x))
 #endif
 

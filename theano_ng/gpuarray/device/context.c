@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "context.h"
+#include "index_errors.h"
 
 static const device_table *const tables[] = {&device_cuda, &device_opencl, &device_stub};
 #define N_TABLES (sizeof tables / sizeof *tables)
@@ -123,6 +123,11 @@ static inline int of_a_parent(const gpucontext *ctx)
     return ctx->forks != forks;
 }
 
+int context_is_open(const gpucontext *ctx)
+{
+    return ctx->device != NULL && !of_a_parent(ctx);
+}
+
 int context_usable(gpucontext *ctx)
 {
     if (__builtin_expect(of_a_parent(ctx), 0))
@@ -163,6 +168,7 @@ static const char *sentence(int code)
     case GA_COMM_ERROR: return "communication between devices failed";
     case GA_XLARGE_ERROR: return "the number of elements overflows";
     case GA_LOAD_ERROR: return "a shared library cannot be loaded";
+    case GA_INDEX_ERROR: return "a kernel found an index that is out of bounds";
     default: return "the device reported an error";
     }
 }
@@ -185,7 +191,9 @@ static const device_table *table_of(const char *name)
 
 static void context_free(gpucontext *ctx)
 {
-    if (ctx->device != NULL && !of_a_parent(ctx)) {
+    int open = context_is_open(ctx);
+    index_errors_free(ctx);
+    if (open) {
         if (ctx->pool != NULL)
             pool_close(ctx);
         ctx->table->close(ctx->device);
@@ -271,10 +279,16 @@ int gpucontext_property(gpucontext *ctx, int property, void *value)
     return GA_NO_ERROR;
 }
 
+/* Return the code of a call that waited for the device. If the call succeeded, look for errors that kernels have found. */
+static int waited(gpucontext *ctx, int code)
+{
+    return code == GA_NO_ERROR ? index_errors_look(ctx) : context_checked(ctx, code);
+}
+
 int gpucontext_sync(gpucontext *ctx)
 {
     USABLE(ctx);
-    return context_checked(ctx, ctx->table->sync(ctx->device));
+    return waited(ctx, ctx->table->sync(ctx->device));
 }
 
 /* ---- memory ---- */
@@ -340,7 +354,7 @@ void gpudata_release(gpudata *data)
     if (data == NULL || --data->references > 0)
         return;
     gpucontext *ctx = data->context;
-    if (data->block != NULL && ctx->device != NULL && !of_a_parent(ctx))
+    if (data->block != NULL && context_is_open(ctx))
         pool_release(ctx, data);
     if (data->free_owner != NULL)
         data->free_owner(data->owner);
@@ -402,7 +416,7 @@ int gpudata_read(void *to, gpudata *from, size_t offset, size_t size)
     int code = inside(from, offset, size);
     if (code != GA_NO_ERROR || size == 0)
         return code;
-    return context_checked(ctx, ctx->table->read(ctx->device, to, from->memory, offset, size));
+    return waited(ctx, ctx->table->read(ctx->device, to, from->memory, offset, size));
 }
 
 int gpudata_memset(gpudata *data, size_t offset, int byte)
@@ -616,7 +630,7 @@ int gpukernel_call(gpukernel *k, unsigned nd, const size_t *groups, const size_t
     int code =
         ctx->table->launch(ctx->device, k->kernel.handle, nd, groups, group, local_memory, k->count, values, sizes);
     if (code == GA_NO_ERROR && ctx->flags & GA_CTX_CHECKED)
-        code = ctx->table->sync(ctx->device);
+        return waited(ctx, ctx->table->sync(ctx->device));
     return context_checked(ctx, code);
 }
 

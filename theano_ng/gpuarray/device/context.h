@@ -8,6 +8,7 @@
 #include "gpuarray/kernel.h"
 
 struct pool;
+struct index_errors;
 
 struct _gpucontext {
     const device_table *table;
@@ -16,9 +17,10 @@ struct _gpucontext {
     struct pool *pool;
     int64_t references;
     int flags;
-    int forks;              /* number of forks before the context was opened */
-    char name[64];          /* the string with which the context was opened */
-    struct copier *copiers; /* list of the copy kernels that array.c has built */
+    int forks;                         /* number of forks before the context was opened */
+    char name[64];                     /* the string with which the context was opened */
+    struct copier *copiers;            /* list of the copy kernels that array.c has built */
+    struct index_errors *index_errors; /* NULL until the first kernel that can report invalid indices is launched */
 };
 
 struct _gpudata {
@@ -45,6 +47,8 @@ int context_failed(gpucontext *, int code, const char *format, ...) __attribute_
 int context_checked(gpucontext *, int code);
 /* Check that the context can be used: return GA_INVALID_ERROR in a forked child, and after the context is closed. */
 int context_usable(gpucontext *);
+/* Return whether the context's device can be called: it is open, and this process has opened it. */
+int context_is_open(const gpucontext *);
 
 /* The functions of the cache of program binaries, which later processes reuse. Python sets the functions. `find`
  * returns a malloc'd binary, or NULL if the cache has none. If there is no binary, or if the device rejects it, the

@@ -444,6 +444,25 @@ static int cuda_fill(device *base, device_memory memory, size_t offset, size_t s
     return GA_NO_ERROR;
 }
 
+/* All driver versions that are supported have unified addressing: the host's address is valid on the device. */
+static int cuda_host_alloc(device *base, size_t size, void **memory)
+{
+    cuda_device *d = (cuda_device *)base;
+    CUDA_ENTER(d);
+    CUDA_CHECK(d, cuda.cuMemAllocHost_v2(memory, size), "cuMemAllocHost");
+    return GA_NO_ERROR;
+}
+
+static void cuda_host_free(device *base, void *memory)
+{
+    cuda_device *d = (cuda_device *)base;
+    struct cuda_guard guard;
+    if (d->lost || cuda_enter(d, &guard) != CUDA_SUCCESS)
+        return;
+    cuda.cuMemFreeHost(memory);
+    cuda_leave(&guard);
+}
+
 /* ---- order ---- */
 
 static int record_event(cuda_device *d, CUevent *event)
@@ -560,6 +579,7 @@ static int cuda_graph(device *base, enum device_graph_step step, void **graph)
 }
 
 const device_table device_cuda = {
-    "cuda",    cuda_open, cuda_close, cuda_info,   cuda_alloc,  cuda_release, cuda_write, cuda_read,
-    cuda_copy, cuda_fill, cuda_build, cuda_kernel, cuda_launch, cuda_fence,   cuda_sync,  cuda_graph,
+    "cuda",     cuda_open,   cuda_close,  cuda_info,  cuda_alloc,      cuda_release,
+    cuda_write, cuda_read,   cuda_copy,   cuda_fill,  cuda_host_alloc, cuda_host_free,
+    cuda_build, cuda_kernel, cuda_launch, cuda_fence, cuda_sync,       cuda_graph,
 };

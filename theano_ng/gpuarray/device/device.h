@@ -1,4 +1,4 @@
-/* The interface of a back end: fifteen functions for devices, memory and kernels. cuda.c, opencl.c and stub.c each
+/* The interface of a back end: seventeen functions for devices, memory and kernels. cuda.c, opencl.c and stub.c each
  * define a table of these functions; code outside of these files does not depend on the back end.
  *
  * `close` and `release` return nothing. All other functions return GA_NO_ERROR or a code of gpuarray/error.h, and store
@@ -74,6 +74,10 @@ typedef struct device_table {
     int (*read)(device *, void *to, device_memory from, size_t offset, size_t size);
     int (*copy)(device *, device_memory to, size_t to_offset, device_memory from, size_t from_offset, size_t size);
     int (*fill)(device *, device_memory, size_t offset, size_t size, uint8_t byte);
+    /* Allocate page-locked memory of the host, which kernels can read and write at the same address. Return
+     * GA_UNSUPPORTED_ERROR if kernels cannot do this. */
+    int (*host_alloc)(device *, size_t size, void **memory);
+    void (*host_free)(device *, void *memory);
 
     /* Build a program of kernels from source or from a binary that this function returned before. The source is in
      * the dialect that cluda_cuda.h and cluda_opencl.h define, and the back end prepends one of these files. With

@@ -463,6 +463,19 @@ static int opencl_fill(device *base, device_memory memory, size_t offset, size_t
     return GA_NO_ERROR;
 }
 
+/* OpenCL 1.2 has no host memory that kernels can access while the host accesses it. */
+static int opencl_host_alloc(device *base, size_t size, void **memory)
+{
+    (void)base, (void)size;
+    *memory = NULL;
+    return device_failed(GA_UNSUPPORTED_ERROR, "OpenCL has no memory that the host and the device share");
+}
+
+static void opencl_host_free(device *base, void *memory)
+{
+    (void)base, (void)memory;
+}
+
 /* ---- programs ---- */
 
 /* Append a value to an array of the device. The capacity of the array doubles when it is exhausted. */
@@ -641,6 +654,7 @@ static int opencl_graph(device *base, enum device_graph_step step, void **graph)
 }
 
 const device_table device_opencl = {
-    "opencl",    opencl_open, opencl_close, opencl_info,   opencl_alloc,  opencl_release, opencl_write, opencl_read,
-    opencl_copy, opencl_fill, opencl_build, opencl_kernel, opencl_launch, opencl_fence,   opencl_sync,  opencl_graph,
+    "opencl",     opencl_open,   opencl_close,  opencl_info,  opencl_alloc,      opencl_release,
+    opencl_write, opencl_read,   opencl_copy,   opencl_fill,  opencl_host_alloc, opencl_host_free,
+    opencl_build, opencl_kernel, opencl_launch, opencl_fence, opencl_sync,       opencl_graph,
 };

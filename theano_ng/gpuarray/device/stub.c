@@ -306,6 +306,19 @@ static int stub_fill(device *base, device_memory memory, size_t offset, size_t s
     return GA_NO_ERROR;
 }
 
+static int stub_host_alloc(device *base, size_t size, void **memory)
+{
+    NOT_CAPTURING(base, "allocation");
+    *memory = malloc(size);
+    return *memory ? GA_NO_ERROR : device_failed(GA_MEMORY_ERROR, "the host is out of memory");
+}
+
+static void stub_host_free(device *base, void *memory)
+{
+    (void)base;
+    free(memory);
+}
+
 /* ---- programs ---- */
 
 /* Build a program. A text that contains "#error" does not compile. The binary is a magic string followed by the
@@ -447,6 +460,7 @@ static int stub_graph(device *base, enum device_graph_step step, void **graph)
 }
 
 const device_table device_stub = {
-    "stub",    stub_open, stub_close, stub_info,   stub_alloc,  stub_release, stub_write, stub_read,
-    stub_copy, stub_fill, stub_build, stub_kernel, stub_launch, stub_fence,   stub_sync,  stub_graph,
+    "stub",     stub_open,   stub_close,  stub_info,  stub_alloc,      stub_release,
+    stub_write, stub_read,   stub_copy,   stub_fill,  stub_host_alloc, stub_host_free,
+    stub_build, stub_kernel, stub_launch, stub_fence, stub_sync,       stub_graph,
 };

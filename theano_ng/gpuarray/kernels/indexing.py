@@ -3,9 +3,12 @@
 native/subtensor.c launches the kernels.
 """
 
-from theano_ng.gpuarray.kernels import snippets
+from theano_ng.gpuarray.kernels import index_errors, snippets
 from theano_ng.gpuarray.kernels.device_kernel import DeviceKernel, flags_of, sample
 from theano_ng.gpuarray.kernels.snippets import SIZE, SSIZE
+
+# The offset of an element whose index is out of bounds: zeros are read there, and nothing is written.
+NO_OFFSET = "(-(ga_long)0x7fffffffffffffff - 1)"
 
 # dtype -> letter in the name of the device function ``atom_add_<letter>g``.
 _ATOMIC = {"int32": "i", "uint32": "I", "int64": "l", "uint64": "L", "float16": "e", "float32": "f", "float64": "d"}
@@ -80,9 +83,9 @@ KERNEL void KERNEL_NAME(GLOBAL_MEM char *z, ga_size z_at, GLOBAL_MEM const char 
         GLOBAL_MEM const char *f = x + x_at;
         %(after)s
         %(which)s
-        f += offsets[k];
+        const ga_long offset = offsets[k];
         %(before)s
-        ((GLOBAL_MEM %(type)s *)(z + z_at))[i] = *(GLOBAL_MEM const %(type)s *)f;
+        ((GLOBAL_MEM %(type)s *)(z + z_at))[i] = offset == %(no_offset)s ? 0 : *(GLOBAL_MEM const %(type)s *)(f + offset);
     }
 }
 """ % dict(
@@ -93,6 +96,7 @@ KERNEL void KERNEL_NAME(GLOBAL_MEM char *z, ga_size z_at, GLOBAL_MEM const char 
         which="k = ga_split(&rest, count);" if before else "k = rest;",
         before=snippets.walk("b", before, {"x": "f"}, True),
         type=snippets.element(snippets.bits(dtype)),
+        no_offset=NO_OFFSET,
     )
     return DeviceKernel(
         source, ("*", SIZE, "*", SIZE, "*", SIZE, SIZE, *types, *more), context, flags_of(snippets.bits(dtype))
@@ -131,6 +135,8 @@ KERNEL void KERNEL_NAME(GLOBAL_MEM char *z, ga_size z_at, GLOBAL_MEM const char 
         %(walk)s
         for (k = by_target ? 0 : rest; k < count; k += by_target ? 1 : classes) {
             ga_long offset = offsets[k];
+            if (offset == %(no_offset)s)
+                continue;
             if (by_target && classes > 1 && (ga_size)(offset / unit) %% classes != rest)
                 continue;
             %(effect)s
@@ -142,6 +148,7 @@ KERNEL void KERNEL_NAME(GLOBAL_MEM char *z, ga_size z_at, GLOBAL_MEM const char 
         every=snippets.GRID_STRIDE_LOOP,
         walk=snippets.walk("d", axes, {"z": "t", "y": "f"}, False),
         effect=effect(dtype, "t + offset", "f + (ga_ssize)k * y_step"),
+        no_offset=NO_OFFSET,
     )
     types = ("*", SIZE, "*", SIZE, "*", SIZE, SIZE, SIZE, SIZE, SSIZE, SSIZE, *types)
     return DeviceKernel(source, types, context, flags_of(snippets.bits(dtype) if how == "set" else dtype))
@@ -149,7 +156,7 @@ KERNEL void KERNEL_NAME(GLOBAL_MEM char *z, ga_size z_at, GLOBAL_MEM const char 
 
 def read_indices(dtypes, axes, context):
     """Return the kernel that computes offsets from integer arrays, which are broadcast together. If an index is out of
-    bounds, the kernel sets ``note[0]`` to 1.
+    bounds, the kernel reports it, and the offset is `NO_OFFSET`.
 
     Parameters
     ----------
@@ -168,24 +175,30 @@ def read_indices(dtypes, axes, context):
     start = " ".join("GLOBAL_MEM const char *p%s = x%s + x%s_at;" % (i, i, i) for i in names)
     read = []
     for i, dtype in zip(names, dtypes):
-        wrap = "" if dtype.startswith("u") else "if (j < 0) j += (ga_long)size%s; " % i
-        read.append(
-            "j = (ga_long)%s; %sif ((ga_ulong)j >= (ga_ulong)size%s) { note[0] = 1; j = 0; } offset += j * stride%s;"
-            % (snippets.load(dtype, "p" + i), wrap, i, i)
-        )
+        unsigned = dtype.startswith("u")
+        read.append("given = (ga_long)%s;" % snippets.load(dtype, "p" + i))
+        read.append("j = given;" if unsigned else "j = given < 0 ? given + (ga_long)size%s : given;" % i)
+        # A uint64 that is too large for an int64 is reported as the largest int64.
+        shown = "given < 0 ? 0x7fffffffffffffff : given" if unsigned else "given"
+        report = index_errors.report("i * %d + %s" % (len(names), i), int(i), shown, "size" + i)
+        read.append("if ((ga_ulong)j >= (ga_ulong)size%s) { %s wrong = 1; }" % (i, report))
+        read.append("offset += j * stride%s;" % i)
     source = """
-KERNEL void KERNEL_NAME(GLOBAL_MEM ga_long *offsets, GLOBAL_MEM ga_long *note, ga_size n%(arrays)s%(declared)s)
+KERNEL void KERNEL_NAME(GLOBAL_MEM ga_long *offsets, %(report)s, ga_size n%(arrays)s%(declared)s)
 {
     %(every)s {
         ga_size rest = i, k;
-        ga_long offset = 0, j;
+        ga_long offset = 0, given, j;
+        ga_bool wrong = 0;
         %(start)s
         %(walk)s
         %(read)s
-        offsets[i] = offset;
+        offsets[i] = wrong ? %(no_offset)s : offset;
     }
 }
 """ % dict(
+        report=index_errors.PARAMETERS,
+        no_offset=NO_OFFSET,
         arrays=arrays,
         declared=declared,
         every=snippets.GRID_STRIDE_LOOP,
@@ -193,8 +206,31 @@ KERNEL void KERNEL_NAME(GLOBAL_MEM ga_long *offsets, GLOBAL_MEM ga_long *note, g
         walk=snippets.walk("d", axes, {i: "p" + i for i in names}, True),
         read="\n        ".join(read),
     )
-    kinds = ("*", "*", SIZE, *(kind for _ in names for kind in ("*", SIZE, SIZE, SSIZE)), *types)
-    return DeviceKernel(source, kinds, context, flags_of(*dtypes))
+    kinds = ("*", *index_errors.TYPES, SIZE, *(kind for _ in names for kind in ("*", SIZE, SIZE, SSIZE)), *types)
+    return DeviceKernel(source, kinds, context, flags_of(*dtypes), (index_errors.SUPPORT,))
+
+
+def check_labels(dtype, context):
+    """Return the kernel that reports labels (a vector of this dtype) that are not in ``range(classes)``."""
+    source = """
+KERNEL void KERNEL_NAME(%(report)s, GLOBAL_MEM const char *labels, ga_size labels_at, ga_ssize stride, ga_size n, ga_size classes)
+{
+    %(every)s {
+        const ga_long given = (ga_long)%(load)s;
+        if ((ga_ulong)given >= (ga_ulong)classes)
+            %(wrong)s
+    }
+}
+""" % dict(
+        report=index_errors.PARAMETERS,
+        every=snippets.GRID_STRIDE_LOOP,
+        load=snippets.load(
+            dtype, "labels + labels_at + (ga_ssize)i * stride * (ga_ssize)sizeof(%s)" % snippets.element(dtype)
+        ),
+        wrong=index_errors.report("i", 0, "given", "classes"),
+    )
+    types = (*index_errors.TYPES, "*", SIZE, SSIZE, SIZE, SIZE)
+    return DeviceKernel(source, types, context, flags_of(dtype), (index_errors.SUPPORT,))
 
 
 def kernel_samples():
@@ -207,5 +243,6 @@ def kernel_samples():
         sample("gather", [gather(*case, None) for case in gathers]),
         sample("scatter", adds + sets),
         sample("scatter, atomic", [scatter(dtype, 1, "atomic", None) for dtype in _ATOMIC]),
+        sample("check_labels", [check_labels(dtype, None) for dtype in ("int32", "uint8")]),
         sample("read_indices", [read_indices(("int64", "uint8", "uint64", "int16"), 2, None)]),
     ]

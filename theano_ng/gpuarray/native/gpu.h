@@ -9,6 +9,8 @@
 /* Raise the exception for an error code; the message begins with `what`. Return -1. */
 static inline int gpu_failed(gpucontext *ctx, int code, const char *what)
 {
+    if (code == GA_INDEX_ERROR)
+        return pygpu_raise(ctx, code);
     if (code == GA_MEMORY_ERROR)
         PyErr_Format(PyExc_MemoryError, "%s: %s", what, gpucontext_error(ctx, code));
     else

@@ -3,6 +3,7 @@
 #ifndef TNG_GPU_AXES_H
 #define TNG_GPU_AXES_H
 
+#include "index_errors.h"
 #include "gpu.h"
 
 typedef struct {
@@ -101,6 +102,18 @@ static inline size_t gpu_threads(gpukernel *kernel, int64_t wanted)
     gpukernel_property(kernel, GA_KERNEL_PROP_PREFLSIZE, &together);
     gpucontext_property(gpukernel_context(kernel), GA_CTX_PROP_NUMPROCS, &processors);
     return together >= 16 ? (size_t)processors * 512 : 0;
+}
+
+/* Launch a kernel that may report invalid indices, for n elements. */
+static inline int gpu_run_watched(gpukernel *kernel, size_t n, const Arguments *args, const index_watch *watch,
+                                  const char *what)
+{
+    int status = gpu_run(kernel, n, args->at, what);
+    if (status < 0 || !watch->wait)
+        return status;
+    gpucontext *ctx = gpukernel_context(kernel);
+    int code = gpucontext_sync(ctx);
+    return code == GA_NO_ERROR ? 0 : gpu_failed(ctx, code, what);
 }
 
 /* Launch a kernel for n tasks. A group of at most `most` threads does each task. */

@@ -6,9 +6,9 @@
  * rest[position:].
  *
  * Host index arrays are checked on the host, and their offsets are written to the device without waiting. Device index
- * arrays are read by a kernel, which sets a flag if an index is out of bounds. The flag is read at once, so that the
- * node that caused the error raises it, before anything is overwritten. The values of masks determine the shape of the
- * result, so a device mask is copied to the host. */
+ * arrays are read by a kernel. If an index is out of bounds, the kernel reports it (device/index_errors.h), and the
+ * offset becomes NO_OFFSET of kernels/indexing.py: zeros are read there, and nothing is written. The values of masks
+ * determine the shape of the result, so a device mask is copied to the host. */
 #ifndef TNG_GPU_GATHER_H
 #define TNG_GPU_GATHER_H
 
@@ -287,33 +287,12 @@ static gpudata *upload(gpucontext *ctx, const void *from, size_t size)
     return made;
 }
 
-/* Raise IndexError for an index that is out of bounds. To find the index, copy the device arrays to the host. Return
- * -1. */
-static int blame(Gather *g)
-{
-    for (unsigned i = 0; i < g->n_arrays; ++i) {
-        IndexArray *a = &g->array[i];
-        if (a->device == NULL)
-            continue;
-        PyObject *values = pygpu_as_ndarray(a->device);
-        int status = values == NULL ? -1 : read_host(a, (PyArrayObject *)values);
-        Py_XDECREF(values);
-        if (status < 0)
-            return -1;
-        Py_CLEAR(a->device);
-    }
-    if (join_arrays(g) == 0 && host_offsets(g, NULL) == 0)
-        PyErr_SetString(PyExc_IndexError, "index out of bounds");
-    return -1;
-}
-
-/* Compute the offsets by a kernel that reads the index arrays. */
-static int device_offsets(Gather *g, gpucontext *ctx, gpukernel *kernel)
+/* Compute the offsets by a kernel that reads the index arrays. `site` is the node's number for errors. */
+static int device_offsets(Gather *g, gpucontext *ctx, gpukernel *kernel, unsigned site)
 {
     int code;
-    int64_t wrong = 0;
     Arguments args = {0};
-    if (g->n_joint * (1 + g->n_arrays) + 5 * g->n_arrays + 4 > sizeof args.at / sizeof *args.at) {
+    if (g->n_joint * (1 + g->n_arrays) + 5 * g->n_arrays + 5 > sizeof args.at / sizeof *args.at) {
         PyErr_Format(PyExc_ValueError,
                      "%u index arrays of %u dimensions exceed the limit for devices; give them on the host",
                      g->n_arrays, g->n_joint);
@@ -325,17 +304,14 @@ static int device_offsets(Gather *g, gpucontext *ctx, gpukernel *kernel)
             && (a->uploaded = upload(ctx, PyArray_DATA(a->host), (size_t)PyArray_NBYTES(a->host))) == NULL)
             return -1;
     }
-    gpudata *note = upload(ctx, &wrong, sizeof wrong);
-    if (note == NULL)
-        return -1;
+    index_watch watch;
     g->offsets = gpudata_alloc(ctx, g->count * sizeof(int64_t), NULL, 0, &code);
-    if (g->offsets == NULL) {
-        gpudata_release(note);
+    if (g->offsets == NULL || (code = gpucontext_watch(ctx, site, &watch)) != GA_NO_ERROR)
         return gpu_failed(ctx, code, "indices");
-    }
     static const size_t zero = 0;
     args_push(&args, g->offsets);
-    args_push(&args, note);
+    args_push(&args, watch.slots);
+    args_push(&args, &watch.launch);
     args_push(&args, &g->count);
     for (unsigned i = 0; i < g->n_arrays; ++i) {
         IndexArray *a = &g->array[i];
@@ -349,21 +325,13 @@ static int device_offsets(Gather *g, gpucontext *ctx, gpukernel *kernel)
         for (unsigned i = 0; i < g->n_arrays; ++i)
             args_push(&args, &g->array[i].step[d]);
     }
-    int status = gpu_run(kernel, g->count, args.at, "indices");
-    if (status == 0 && g->count > 0) {
-        Py_BEGIN_ALLOW_THREADS code = gpudata_read(&wrong, note, 0, sizeof wrong);
-        Py_END_ALLOW_THREADS if (code != GA_NO_ERROR) status = gpu_failed(ctx, code, "indices");
-    }
-    gpudata_release(note);
-    if (status < 0)
-        return -1;
     g->increasing = g->count <= 1;
-    return wrong ? blame(g) : 0;
+    return gpu_run_watched(kernel, g->count, &args, &watch, "indices");
 }
 
 /* Read the n indices of x. `kernel` reads index arrays on the device; it is NULL if no index array is on the device.
- * The caller must call gather_close() in any case. */
-static int gather_open(Gather *g, PyGpuArrayObject *x, int n, PyObject **in, gpukernel *kernel)
+ * `site`: see device_offsets. The caller must call gather_close() in any case. */
+static int gather_open(Gather *g, PyGpuArrayObject *x, int n, PyObject **in, gpukernel *kernel, unsigned site)
 {
     int axis = 0, last = -1, together = 1, any = 0, on_device = 0;
     g->n_rest = g->position = g->n_arrays = 0;
@@ -405,7 +373,7 @@ static int gather_open(Gather *g, PyGpuArrayObject *x, int n, PyObject **in, gpu
         on_device |= g->array[i].device != NULL;
     gpucontext *ctx = x->context->ctx;
     if (on_device)
-        return device_offsets(g, ctx, kernel);
+        return device_offsets(g, ctx, kernel, site);
     int64_t few[64], *offsets = g->count <= 64 ? few : PyMem_Malloc(g->count * sizeof *offsets);
     if (offsets == NULL) {
         PyErr_NoMemory();

@@ -8,7 +8,7 @@
  * typecode: element type
  * ndim: rank; an input with a value per element may lack the first axes
  * broadcastable: bits of the axes whose length is 1 according to the type
- * on_host: whether an input is on the host: a vector of labels, or a single value that is passed to the kernel by value */
+ * on_host: whether an input is a single value on the host, which is passed to the kernel by value */
 NATIVE_PARAMS(row_operand, is_output, level, typecode, ndim, broadcastable, on_host);
 enum { ONE, ROW, ELEMENT };
 
@@ -19,8 +19,9 @@ enum { ONE, ROW, ELEMENT };
  * outer: number of axes that count rows; the other axes are those of a row
  * rank: number of all axes
  * nonempty: whether a reduction has no result for a row without elements
- * kind: see `enum kind` */
-NATIVE_TABLE(rows, row_operand, operands, context, kernel, outer, rank, nonempty, kind);
+ * kind: see `enum kind`
+ * label_check: the kernel that checks the labels, or 0; site: the node's number for its errors */
+NATIVE_TABLE(rows, row_operand, operands, context, kernel, outer, rank, nonempty, kind, label_check, site);
 NATIVE_READER(rows)
 
 /* Threads in a group, as in kernels/rows.py. */
@@ -105,39 +106,23 @@ static int check_labels(const int64_t *labels, size_t n, size_t classes)
     return 0;
 }
 
-/* Check labels on the host, and copy them to the device. */
-static PyGpuArrayObject *upload_labels(PyArrayObject *labels, size_t classes, PyGpuContextObject *ctx)
+/* Launch the kernel that checks labels on the device. It reports labels that are no classes. */
+static int check_labels_on_device(const GpuArray *labels, const ssize_t *stride, const size_t *classes,
+                                  const struct rows_params *params)
 {
-    size_t n = (size_t)PyArray_DIM(labels, 0);
-    if (check_labels(PyArray_DATA(labels), n, classes) < 0)
-        return NULL;
-    PyGpuArrayObject *made = pygpu_empty(1, &n, GA_LONG, GA_C_ORDER, ctx, Py_None);
-    int code = made == NULL ? GA_NO_ERROR : GpuArray_write(&made->ga, PyArray_DATA(labels), n * sizeof(int64_t));
-    if (code != GA_NO_ERROR) {
-        gpu_failed(ctx->ctx, code, "copying labels");
-        Py_CLEAR(made);
-    }
-    return made;
-}
-
-/* Check labels on the device: copy them to the host, which waits for the device. */
-static int check_labels_on_device(PyGpuArrayObject *labels, size_t classes)
-{
-    PyGpuArrayObject *wide = pygpu_empty_like(labels, GA_C_ORDER, GA_LONG);
-    size_t n = labels->ga.dimensions[0];
-    int64_t *host = wide == NULL ? NULL : PyMem_Malloc((n ? n : 1) * sizeof *host);
-    int status = -1;
-    if (wide != NULL && host == NULL)
-        PyErr_NoMemory();
-    if (host != NULL && gpu_assign(wide, &labels->ga, "labels") == 0) {
-        int code;
-        Py_BEGIN_ALLOW_THREADS code = GpuArray_read(host, n * sizeof *host, &wide->ga);
-        Py_END_ALLOW_THREADS status =
-            code == GA_NO_ERROR ? check_labels(host, n, classes) : gpu_failed(labels->context->ctx, code, "labels");
-    }
-    PyMem_Free(host);
-    Py_XDECREF(wide);
-    return status;
+    gpukernel *kernel = (gpukernel *)(intptr_t)params->label_check;
+    index_watch watch;
+    int code = gpucontext_watch(gpukernel_context(kernel), (unsigned)params->site, &watch);
+    if (code != GA_NO_ERROR)
+        return gpu_failed(gpukernel_context(kernel), code, "labels");
+    Arguments args = {0};
+    args_push(&args, watch.slots);
+    args_push(&args, &watch.launch);
+    args_array(&args, labels, &labels->offset);
+    args_push(&args, stride);
+    args_push(&args, &labels->dimensions[0]);
+    args_push(&args, classes);
+    return gpu_run_watched(kernel, labels->dimensions[0], &args, &watch, "labels");
 }
 
 /* Merge axes into one. Return 1 and set *stride if it is possible, else 0. */
@@ -249,7 +234,6 @@ static int tng_rows(int nin, int nout, PyObject **in, PyObject **out, const stru
     PyGpuContextObject *ctx = (PyGpuContextObject *)(intptr_t)params->context;
     int outer = (int)params->outer, rank = (int)params->rank, count = nin + nout, from[GA_MAX_DIMS], status = -1;
     int repeated = 0; /* whether input 0 has one element for all rows */
-    PyArrayObject *labels = NULL;
     size_t dims[GA_MAX_DIMS], rows = 1, length = 1;
     RowOperand operands[count];
     memset(operands, 0, sizeof operands);
@@ -259,7 +243,7 @@ static int tng_rows(int nin, int nout, PyObject **in, PyObject **out, const stru
     }
     for (int k = 0; k < nin; ++k) {
         const struct row_operand_params *operand = &params->operands[k];
-        if (operand->on_host && operand->level == ONE) {
+        if (operand->on_host) {
             PyArrayObject *number = (PyArrayObject *)in[k];
             if (!PyArray_Check(in[k]) || PyArray_SIZE(number) != 1
                 || (size_t)PyArray_ITEMSIZE(number) > sizeof operands[k].number) {
@@ -267,14 +251,6 @@ static int tng_rows(int nin, int nout, PyObject **in, PyObject **out, const stru
                 goto done;
             }
             memcpy(operands[k].number, PyArray_DATA(number), (size_t)PyArray_ITEMSIZE(number));
-            continue;
-        }
-        if (operand->on_host) {
-            labels =
-                (PyArrayObject *)PyArray_FROMANY(in[k], NPY_INT64, 1, 1, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST);
-            size_t n = labels == NULL ? 0 : (size_t)PyArray_DIM(labels, 0);
-            if (labels == NULL || add_lengths(&n, k, params, dims, from) < 0)
-                goto done;
             continue;
         }
         PyGpuArrayObject *a = gpu_input(in[k], (int)operand->typecode, (int)operand->ndim);
@@ -299,22 +275,15 @@ static int tng_rows(int nin, int nout, PyObject **in, PyObject **out, const stru
                         "that it has no result for zero elements");
         goto done;
     }
-    int has_labels = params->kind == CROSSENTROPY || params->kind == CROSSENTROPY_GRAD, last = nin - 1;
-    if (has_labels && labels != NULL) {
-        operands[last].copy = upload_labels(labels, length, ctx);
-        if (operands[last].copy == NULL)
-            goto done;
-        operands[last].array = &operands[last].copy->ga;
-        operands[last].row = 1;
-    }
-    else if (has_labels && check_labels_on_device((PyGpuArrayObject *)in[last], length) < 0)
-        goto done;
     for (int k = 0; k < nin; ++k)
         if (!params->operands[k].on_host
             && find_strides(&operands[k], (PyGpuArrayObject *)in[k], &params->operands[k], outer, rank, dims) < 0)
             goto done;
     if (repeated)
         operands[0].row = 0;
+    const RowOperand *labels = &operands[nin - 1];
+    if (params->label_check && check_labels_on_device(labels->array, &labels->row, &length, params) < 0)
+        goto done;
     for (int j = 0; j < nout; ++j) {
         const struct row_operand_params *operand = &params->operands[nin + j];
         size_t shape[GA_MAX_DIMS];
@@ -332,9 +301,34 @@ static int tng_rows(int nin, int nout, PyObject **in, PyObject **out, const stru
 done:
     for (int k = 0; k < nin; ++k)
         Py_XDECREF(operands[k].copy);
-    Py_XDECREF(labels);
     return status;
 }
 
-static const NativeEntry entries[] = {NATIVE_ENTRY(rows), NATIVE_ROW(row_operand), {0}};
+/* Inputs: labels on the host, and a matrix on a device. Output: the labels on the device, if they are numbers of the
+ * matrix's columns. */
+NATIVE_FUNCTION(labels, typecode)
+static int tng_labels(int nin, int nout, PyObject **in, PyObject **out, const struct labels_params *params)
+{
+    (void)nin, (void)nout;
+    PyGpuArrayObject *x = gpu_input(in[1], -1, 2), *made = NULL;
+    if (x == NULL)
+        return -1;
+    PyArrayObject *labels = (PyArrayObject *)PyArray_FROM_OF(in[0], NPY_ARRAY_CARRAY_RO | NPY_ARRAY_NOTSWAPPED);
+    if (labels == NULL)
+        return -1;
+    PyArrayObject *wide = (PyArrayObject *)PyArray_FROMANY((PyObject *)labels, NPY_INT64, 1, 1,
+                                                           NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST);
+    size_t n = wide == NULL ? 0 : (size_t)PyArray_DIM(wide, 0);
+    if (wide != NULL && check_labels(PyArray_DATA(wide), n, x->ga.dimensions[1]) == 0)
+        made = gpu_alloc(out, x->context, 1, &n, (int)params->typecode);
+    int code =
+        made == NULL ? GA_NO_ERROR : GpuArray_write(&made->ga, PyArray_DATA(labels), (size_t)PyArray_NBYTES(labels));
+    if (code != GA_NO_ERROR)
+        gpu_failed(x->context->ctx, code, "copying labels");
+    Py_XDECREF(wide);
+    Py_DECREF(labels);
+    return made == NULL || code != GA_NO_ERROR ? -1 : 0;
+}
+
+static const NativeEntry entries[] = {NATIVE_ENTRY(rows), NATIVE_ENTRY(labels), NATIVE_ROW(row_operand), {0}};
 NATIVE_MODULE(rows, entries)

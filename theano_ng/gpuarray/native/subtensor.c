@@ -184,10 +184,11 @@ static int tng_inc_subtensor(int nin, int nout, PyObject **in, PyObject **out,
 
 /* ---------------------------------------------------------------- advanced indexing */
 
-/* Inputs: x, indices. `offsets`: the kernel that reads index arrays on the device, or 0. Two kernels copy the elements:
+/* Inputs: x, indices. `site`: the number of the node for errors. `offsets`: the kernel that reads index arrays on the
+ * device, or 0. Two kernels copy the elements:
  * `general` has all axes before and after the joint dimensions. `simple` has at most one axis before and one axis after
  * the joint dimensions. If `general` is 0, `simple` has all axes. */
-NATIVE_FUNCTION(take, offsets, simple, general)
+NATIVE_FUNCTION(take, site, offsets, simple, general)
 static int tng_take(int nin, int nout, PyObject **in, PyObject **out, const struct take_params *params)
 {
     (void)nout;
@@ -196,7 +197,7 @@ static int tng_take(int nin, int nout, PyObject **in, PyObject **out, const stru
     PyGpuArrayObject *x = gpu_input(in[0], -1, -1), *z;
     if (x == NULL || gpu_aligned(&x->ga, "the indexed array") < 0)
         return -1;
-    if (gather_open(&g, x, nin - 1, in + 1, (gpukernel *)(intptr_t)params->offsets) < 0)
+    if (gather_open(&g, x, nin - 1, in + 1, (gpukernel *)(intptr_t)params->offsets, (unsigned)params->site) < 0)
         goto done;
     size_t dims[2 * GA_MAX_DIMS];
     unsigned nd = gather_shape(&g, dims);
@@ -229,11 +230,11 @@ done:
     return status;
 }
 
-/* Inputs: x, y, indices. `offsets`: as for `take`. The kernel `general` has all axes that no array indexes. The kernel
+/* Inputs: x, y, indices. `site`, `offsets`: as for `take`. The kernel `general` has all axes that no array indexes. The kernel
  * `simple` has at most one axis, or all axes if `general` is 0. `threads`: the number of threads to aim at if the order
  * of writes matters. -1 means as many threads as keep the device busy. `atomic`: whether the kernels may write in any
  * order. */
-NATIVE_FUNCTION(inc, in_place, offsets, simple, general, threads, atomic)
+NATIVE_FUNCTION(inc, in_place, site, offsets, simple, general, threads, atomic)
 static int tng_inc(int nin, int nout, PyObject **in, PyObject **out, const struct inc_params *params)
 {
     (void)nout;
@@ -244,7 +245,7 @@ static int tng_inc(int nin, int nout, PyObject **in, PyObject **out, const struc
     PyGpuArrayObject *z = target_of(in[0], out, (int)params->in_place), *y = NULL;
     if (z == NULL)
         return -1;
-    if (gather_open(&g, z, nin - 2, in + 2, (gpukernel *)(intptr_t)params->offsets) < 0)
+    if (gather_open(&g, z, nin - 2, in + 2, (gpukernel *)(intptr_t)params->offsets, (unsigned)params->site) < 0)
         goto done;
     unsigned nd = gather_shape(&g, dims);
     if ((y = gpu_input(in[1], -1, -1)) == NULL || !gpu_same_context(z, y)

@@ -23,6 +23,7 @@ from theano_ng.gpuarray.opt import (
     elementwise,
     final,
     indices,
+    labels,
     lifts,
     loops,
     movement,

@@ -26,7 +26,7 @@ cdef extern from "gpuarray/types.h" nogil:
 cdef extern from "gpuarray/error.h" nogil:
     enum:
         GA_NO_ERROR, GA_MEMORY_ERROR, GA_VALUE_ERROR, GA_IMPL_ERROR, GA_INVALID_ERROR, GA_UNSUPPORTED_ERROR, GA_RUN_ERROR, GA_DEVSUP_ERROR
-        GA_READONLY_ERROR, GA_COPY_ERROR, GA_NODEV_ERROR, GA_XLARGE_ERROR, GA_LOAD_ERROR
+        GA_READONLY_ERROR, GA_COPY_ERROR, GA_NODEV_ERROR, GA_XLARGE_ERROR, GA_LOAD_ERROR, GA_INDEX_ERROR
 
 cdef extern from "gpuarray/buffer.h" nogil:
     enum:
@@ -112,6 +112,16 @@ cdef extern from "context.h" nogil:
     void pool_count(gpucontext *, pool_counts *)
     void pool_trim(gpucontext *)
     char *numbered_listing(const char *text, const char *log)
+
+
+cdef extern from "index_errors.h" nogil:
+    ctypedef struct index_error:
+        unsigned site
+        unsigned long long place
+        long long index
+        unsigned long long lengths[GA_MAX_DIMS]
+        int of_other_thread
+    const index_error *index_error_found()
 
 
 # These classes begin with the members declared in include/gpuarray_api.h. They have no cdef methods: Cython would put

@@ -18,6 +18,7 @@ import os
 import numpy as np
 
 from theano_ng.gpuarray.device import loader
+from theano_ng.gpuarray.device.index_errors import Report, error_of
 from theano_ng.gpuarray.device.program_cache import ProgramCache
 
 cdef extern from *:
@@ -63,8 +64,13 @@ _EXCEPTIONS = {
 }
 
 cdef public int pygpu_raise(gpucontext *ctx, int code) except -1:
+    cdef const index_error *found
     if code == GA_NO_ERROR:
         return 0
+    if code == GA_INDEX_ERROR:
+        found = index_error_found()
+        lengths = tuple([found.lengths[i] for i in range(GA_MAX_DIMS)])
+        raise error_of(Report(found.site, found.place, found.index, lengths, bool(found.of_other_thread)))
     raise _EXCEPTIONS.get(code, GpuArrayException)(gpucontext_error(ctx, code).decode("utf-8", "replace"))
 
 

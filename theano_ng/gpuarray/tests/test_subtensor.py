@@ -1,13 +1,17 @@
 """Tests of indexing arrays on devices, compared with NumPy."""
 
+import gc
 import unittest
 
 import numpy as np
 
 import theano_ng as theano
 import theano_ng.tensor as T
+from theano_ng.compile import DebugMode
+from theano_ng.compile.mode import get_default_mode
 from theano_ng.gpuarray import advanced_subtensor
 from theano_ng.gpuarray.basic_ops import as_gpuarray_variable, host_from_gpu
+from theano_ng.gpuarray.contexts import reg_context, unregister
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.gpuarray.subtensor import (
     GpuAdvancedBooleanIncSubtensor,
@@ -24,7 +28,7 @@ from theano_ng.gpuarray.subtensor import (
     check_and_convert_boolean_masks,
     get_iadd,
 )
-from theano_ng.gpuarray.tests.device import LAYOUTS, context, gpu_variable, placed
+from theano_ng.gpuarray.tests.device import DEVICE, LAYOUTS, context, gpu_variable, placed
 from theano_ng.gpuarray.type import get_context
 from theano_ng.tensor.subtensor import AdvancedBooleanIndexingError, Subtensor
 
@@ -413,10 +417,13 @@ class TestAdvanced(unittest.TestCase):
             self.assertEqual(taken.shape, (n, shape[1]))
             np.testing.assert_array_equal(inc, value)
         with self.assertRaisesRegex(IndexError, "index 0 is out of bounds for axis 0 with size 0"):
-            f(np.ones((0, 4), "float32"), np.ones((1, 4), "float32"), np.zeros(1, "int64"))
+            np.asarray(f(np.ones((0, 4), "float32"), np.ones((1, 4), "float32"), np.zeros(1, "int64"))[0])
 
     def test_out_of_bounds(self):
-        """An index out of bounds raises the same error as on the host, and no element is overwritten."""
+        """An index out of bounds raises the same error as on the host. If the index is on the host, no element is
+        overwritten. If it is on the device, only the elements at valid indices are, and the error is raised by the
+        next call that waits.
+        """
         x, host, device = gpu_variable("float32", 2, self.context), T.lvector(), gpu_variable("int32", 1, self.context)
         shared = pygpu.array(np.zeros((3, 2), "float32"), context=get_context(self.context))
         for index in (host, device):
@@ -430,10 +437,18 @@ class TestAdvanced(unittest.TestCase):
             take = compiled([x, index], [GpuAdvancedSubtensor1()(x, index)])
             for bad in (3, -4):
                 rows = np.array([0, bad, 1, 9], index.dtype)
-                for function in (f, take):
-                    with self.assertRaisesRegex(IndexError, "index %d is out of bounds for axis 0 with size 3" % bad):
-                        function(shared, rows)
-                np.testing.assert_array_equal(np.asarray(shared), np.zeros((3, 2)))
+                for function in (take, f):
+                    message = "index %d is out of bounds for axis 0 with size 3" % bad
+                    with self.assertRaisesRegex(IndexError, message) as caught:
+                        result = function(shared, rows)
+                        self.assertIs(index, device)
+                        np.asarray(result[0] if function is take else result)
+                    if index is device:
+                        self.assertIn("GpuAdvanced", str(caught.exception))
+                    else:
+                        np.testing.assert_array_equal(np.asarray(shared), np.zeros((3, 2)))
+                np.testing.assert_array_equal(np.asarray(shared)[:, 0], [1, 1, 0] if index is device else [0] * 3)
+                shared[...] = 0
             np.testing.assert_array_equal(
                 np.asarray(f(shared, np.array([1, 1], index.dtype))), [[0, 0], [2, 2], [0, 0]]
             )
@@ -442,10 +457,24 @@ class TestAdvanced(unittest.TestCase):
         f = compiled([x, big], [GpuAdvancedSubtensor1()(x, big)])
         with self.assertRaisesRegex(IndexError, "index out of bounds: index 18446744073709551615 is"):
             f(np.ones((3, 2), "float32"), np.array([2**64 - 1], "uint64"))
+        big = gpu_variable("uint64", 1, self.context)
+        f = compiled([x, big], [GpuAdvancedSubtensor1()(x, big)])
+        told = "index at least 4294967295 is out of bounds for axis 0 with size 3"
+        if isinstance(get_default_mode(), DebugMode):
+            told = "larger than any axis"  # the Op for the host raises the error
+        with self.assertRaisesRegex(IndexError, told):
+            np.asarray(f(np.ones((3, 2), "float32"), np.array([2**64 - 1], "uint64"))[0])
         two = [gpu_variable("int64", 1, self.context) for _ in range(2)]
         f = compiled([x, *two], [GpuAdvancedSubtensor()(x, *two)])
         with self.assertRaisesRegex(IndexError, "index 2 is out of bounds for axis 1 with size 2"):
-            f(np.ones((3, 2), "float32"), np.array([0, 1]), np.array([1, 2]))
+            np.asarray(f(np.ones((3, 2), "float32"), np.array([0, 1]), np.array([1, 2]))[0])
+        # The default mode may be DebugMode, which does not return.
+        f = theano.function([x, *two], GpuAdvancedSubtensor()(x, *two), mode="FAST_RUN")
+        arguments = [np.array([3, 1, 0, 0]), np.array([5, 1, -3, 0])]
+        taken = f(*[placed(v, "C", self.context) for v in (np.ones((3, 2), "float32"), *arguments)])
+        with self.assertRaisesRegex(IndexError, "index 3 is out of bounds for axis 0 with size 3"):
+            np.asarray(taken)
+        np.testing.assert_array_equal(np.asarray(taken), [0, 1, 0, 1])
         with self.assertRaisesRegex(IndexError, "shape mismatch"):
             f(np.ones((3, 2), "float32"), np.array([0, 1]), np.array([1, 0, 1]))
         mask = gpu_variable("bool", 1, self.context)
@@ -454,6 +483,79 @@ class TestAdvanced(unittest.TestCase):
             IndexError, "boolean index did not match indexed array along axis 0; size of axis is 3"
         ):
             f(np.ones((3, 2), "float32"), np.array([True, False]))
+
+    def test_first_of_many_errors(self):
+        """The reported index is the first invalid one, in the order in which the host reads indices. Zeros are read at
+        invalid indices, and nothing is written.
+        """
+        x, y = gpu_variable("float32", 3, self.context), gpu_variable("float32", 2, self.context)
+        i, j = gpu_variable("int64", 1, self.context), gpu_variable("int16", 2, self.context)
+        take = theano.function([x, i, j], GpuAdvancedSubtensor()(x, i, slice(None), j))
+        op = GpuAdvancedIncSubtensor(set_instead_of_inc=True)
+        put = theano.function([x, y, i, j], op(x, y, i, slice(None), j), on_unused_input="ignore")
+        in_debug_mode = isinstance(get_default_mode(), DebugMode)  # it runs the Ops for the host first
+        for _ in range(20):
+            shape = tuple(self.rng.integers(1, 6, 3))
+            rows, columns = self.rng.integers(-8, 8, 4), self.rng.integers(-8, 8, (3, 4)).astype("int16")
+            value = self.rng.standard_normal(shape).astype("float32")
+            given = [placed(v, "C", self.context) for v in (value, rows, columns)]
+            pairs = [(int(rows[k % 4]), int(columns.flat[k])) for k in range(12)]
+            bad = [(n, axis) for pair in pairs for n, axis in zip(pair, (0, 2)) if not -shape[axis] <= n < shape[axis]]
+            expected, written = np.zeros((3, 4, shape[1]), "float32"), value.copy()
+            for k, (a, b) in enumerate(pairs):
+                if -shape[0] <= a < shape[0] and -shape[2] <= b < shape[2]:
+                    expected[k // 4, k % 4] = value[a, :, b]
+                    written[a, :, b] = 7
+            seven = placed(np.full((4, shape[1]), 7, "float32"), "C", self.context)
+            for f, arguments, right in ((take, given, expected), (put, [given[0], seven, *given[1:]], written)):
+                if in_debug_mode and bad:
+                    with self.assertRaises(IndexError):
+                        f(*arguments)
+                    continue
+                result = f(*arguments)
+                if bad:
+                    text = "index %d is out of bounds for axis %d with size %d. " % (*bad[0], shape[bad[0][1]])
+                    with self.assertRaisesRegex(IndexError, text):
+                        np.asarray(result)
+                np.testing.assert_array_equal(np.asarray(result), right)
+
+    def test_synchronous_context(self):
+        """In a context that waits for every kernel, the node itself raises the error, before anything is written."""
+        reg_context("synchronous", pygpu.init(DEVICE, checked=True))
+        self.addCleanup(unregister, "synchronous")
+        x, i = gpu_variable("float32", 1, "synchronous"), gpu_variable("int32", 1, "synchronous")
+        value = placed(np.zeros(3, "float32"), "C", "synchronous")
+        output = theano.Out(GpuAdvancedIncSubtensor1(inplace=True)(x, np.float32(1), i), borrow=True)
+        f = theano.function([theano.In(x, mutable=True), i], output, accept_inplace=True)
+        with self.assertRaisesRegex(IndexError, "index 5 is out of bounds for axis 0 with size 3") as caught:
+            f(value, placed(np.array([0, 5], "int32"), "C", "synchronous"))
+        self.assertIsInstance(caught.exception.__op_instance__.op, GpuAdvancedIncSubtensor1)
+        np.testing.assert_array_equal(np.asarray(value), np.zeros(3))
+
+    def test_error_in_a_later_call(self):
+        """A function that does not wait returns. The next wait reports the error and names the node, also if the
+        function no longer exists.
+        """
+        if isinstance(get_default_mode(), DebugMode):
+            self.skipTest("DebugMode waits for every node")
+        x, i = gpu_variable("float32", 1, self.context), gpu_variable("int32", 1, self.context)
+        x.name, i.name = "x", "i"
+        given = [placed(v, "C", self.context) for v in (np.ones(3, "float32"), np.array([1, 3], "int32"))]
+        y = gpu_variable("float32", 1, self.context)
+        to_host = compiled([y], [y])
+        f = theano.function([x, i], GpuAdvancedSubtensor1()(x, i))
+        result = f(*given)
+        with self.assertRaisesRegex(IndexError, r"The node GpuAdvancedSubtensor1\(x, i\) found this") as caught:
+            to_host(given[0])
+        self.assertIsInstance(caught.exception.__op_instance__.op, GpuAdvancedSubtensor1)
+        self.assertIn("test_subtensor.py", str(caught.exception))
+        np.testing.assert_array_equal(np.asarray(result), [1, 0])
+        f(*given)
+        del f
+        caught = None
+        gc.collect()
+        with self.assertRaisesRegex(IndexError, "out of bounds. A node of a function that no longer exists found"):
+            to_host(given[0])
 
     def test_types(self):
         x = gpu_variable("float32", 2, self.context)

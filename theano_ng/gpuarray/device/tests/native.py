@@ -25,7 +25,7 @@ from ctypes import (
 from theano_ng.gpuarray.device import loader
 
 GA_NO_ERROR, GA_MEMORY_ERROR, GA_VALUE_ERROR, GA_IMPL_ERROR, GA_INVALID_ERROR, GA_UNSUPPORTED_ERROR = range(6)
-GA_RUN_ERROR, GA_NODEV_ERROR, GA_LOAD_ERROR = 7, 14, 18
+GA_RUN_ERROR, GA_NODEV_ERROR, GA_LOAD_ERROR, GA_INDEX_ERROR = 7, 14, 18, 19
 GA_CTX_SCHED_MULTI, GA_CTX_CHECKED = 2, 8
 GA_USE_CUDA, GA_USE_OPENCL = 0x2000, 0x4000
 GA_BUFFER, GA_INT, GA_DOUBLE, GA_SIZE = -1, 5, 12, 24
@@ -62,6 +62,24 @@ class StubState(Structure):
         return self.calls[STUB_CALLS.index(call)]
 
 
+class Watch(Structure):
+    """The C structure `index_watch`."""
+
+    _fields_ = [("slots", POINTER(Data)), ("launch", c_uint64), ("wait", c_int)]
+
+
+class FoundError(Structure):
+    """The C structure `index_error`."""
+
+    _fields_ = [
+        ("site", c_uint),
+        ("place", c_uint64),
+        ("index", c_int64),
+        ("lengths", c_uint64 * 32),
+        ("of_other_thread", c_int),
+    ]
+
+
 class DeviceError(Exception):
     """The exception for a failed call.
 
@@ -82,6 +100,8 @@ _PROTOTYPES = {
     "gpucontext_error": (c_char_p, [c_void_p, c_int]),
     "gpucontext_property": (c_int, [c_void_p, c_int, c_void_p]),
     "gpucontext_sync": (c_int, [c_void_p]),
+    "gpucontext_watch": (c_int, [c_void_p, c_uint, POINTER(Watch)]),
+    "index_error_found": (POINTER(FoundError), []),
     "gpudata_alloc": (c_void_p, [c_void_p, c_size_t, c_void_p, c_int, POINTER(c_int)]),
     "gpudata_release": (None, [c_void_p]),
     "gpudata_write": (c_int, [c_void_p, c_size_t, c_char_p, c_size_t]),
@@ -175,7 +195,9 @@ class Table(Structure):
 
     _fields_ = [("name", c_char_p)] + [
         (name, c_void_p)
-        for name in "open close info alloc release write read copy fill build kernel launch fence sync graph".split()
+        for name in (
+            "open close info alloc release write read copy fill host_alloc host_free build kernel launch fence sync graph"
+        ).split()
     ]
 
 

@@ -23,6 +23,7 @@ enum ga_error {
     GA_COMM_ERROR,
     GA_XLARGE_ERROR, /* too many elements for the integer type of sizes */
     GA_LOAD_ERROR,   /* a shared library cannot be loaded */
+    GA_INDEX_ERROR,  /* a kernel found an index that is out of bounds */
 };
 
 #endif

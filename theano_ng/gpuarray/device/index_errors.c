@@ -1,0 +1,163 @@
+/* Errors that kernels find in indices; index_errors.h explains the method. */
+#include "index_errors.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SLOT_BYTES (INDEX_SLOT_WORDS * sizeof(uint64_t))
+
+struct index_errors {
+    pthread_mutex_t lock;  /* held without the GIL, and by threads that wait for the device */
+    gpudata *slots;        /* holds no reference to the context, which would be a cycle */
+    uint64_t *seen;        /* the slots, if the host can access them, else the host's copy of them */
+    int mapped;            /* whether the host can access the slots */
+    _Atomic int recent;    /* whether there was a launch since the slots were copied last */
+    _Atomic unsigned used; /* the number of slots in use, from the first slot */
+};
+
+/* The slot of this thread, from 1. 0: the thread has none yet. */
+static __thread unsigned own_slot;
+static _Atomic unsigned threads;
+static uint64_t launches; /* the number of launches so far, in all contexts */
+/* For each slot: the launch whose error this thread has seen last. */
+static __thread uint64_t told[INDEX_SLOTS];
+static __thread index_error found;
+
+const index_error *index_error_found(void)
+{
+    return &found;
+}
+
+/* Free the slots. The device of the context is open, or was closed with all its memory. */
+void index_errors_free(gpucontext *ctx)
+{
+    struct index_errors *errors = ctx->index_errors;
+    if (errors == NULL)
+        return;
+    if (errors->mapped && context_is_open(ctx)) {
+        ctx->table->sync(ctx->device); /* kernels that still run may write the slots */
+        ctx->table->host_free(ctx->device, errors->seen);
+    }
+    if (!errors->mapped)
+        free(errors->seen);
+    if (errors->slots != NULL && !errors->mapped && context_is_open(ctx))
+        ctx->table->release(ctx->device, errors->slots->memory, 0);
+    free(errors->slots);
+    pthread_mutex_destroy(&errors->lock);
+    free(errors);
+    ctx->index_errors = NULL;
+}
+
+static int allocate(gpucontext *ctx, struct index_errors *errors)
+{
+    enum { SIZE = INDEX_SLOTS * SLOT_BYTES };
+    void *memory = NULL;
+    device_memory at = 0;
+    int code = ctx->table->host_alloc(ctx->device, SIZE, &memory);
+    errors->mapped = code == GA_NO_ERROR;
+    if (code == GA_UNSUPPORTED_ERROR) {
+        memory = malloc(SIZE);
+        code = memory == NULL ? device_failed(GA_MEMORY_ERROR, "the host is out of memory")
+                              : ctx->table->alloc(ctx->device, 0, 0, SIZE, &at);
+    }
+    else
+        at = (device_memory)(uintptr_t)memory;
+    errors->seen = memory;
+    if (code != GA_NO_ERROR)
+        return context_checked(ctx, code);
+    memset(memory, 0, SIZE);
+    if (!errors->mapped)
+        code = context_checked(ctx, ctx->table->fill(ctx->device, at, 0, SIZE, 0));
+    if (code == GA_NO_ERROR && (errors->slots = gpudata_wrap(ctx, at, SIZE, NULL, NULL, &code)) != NULL)
+        gpucontext_release(ctx);
+    if (errors->slots == NULL && !errors->mapped)
+        ctx->table->release(ctx->device, at, 0);
+    return code;
+}
+
+static int open_errors(gpucontext *ctx)
+{
+    ctx->index_errors = calloc(1, sizeof *ctx->index_errors);
+    if (ctx->index_errors == NULL)
+        return context_failed(ctx, GA_MEMORY_ERROR, "the host is out of memory");
+    pthread_mutex_init(&ctx->index_errors->lock, NULL);
+    int code = allocate(ctx, ctx->index_errors);
+    if (code != GA_NO_ERROR)
+        index_errors_free(ctx);
+    return code;
+}
+
+int gpucontext_watch(gpucontext *ctx, unsigned site, index_watch *watch)
+{
+    int code = context_usable(ctx);
+    if (code == GA_NO_ERROR && ctx->index_errors == NULL)
+        code = open_errors(ctx);
+    if (code != GA_NO_ERROR)
+        return code;
+    struct index_errors *errors = ctx->index_errors;
+    if (own_slot == 0) {
+        unsigned before = threads++;
+        own_slot = (before < INDEX_SLOTS - 1 ? before : INDEX_SLOTS - 1) + 1;
+    }
+    watch->slots = errors->slots;
+    watch->launch = INDEX_LAUNCH(++launches, own_slot - 1, site);
+    watch->wait = own_slot == INDEX_SLOTS;
+    if (errors->used < own_slot)
+        errors->used = own_slot;
+    errors->recent = 1;
+    return GA_NO_ERROR;
+}
+
+/* Copy the slots to the host, if there were launches since the last copy. */
+static int refresh(gpucontext *ctx, struct index_errors *errors)
+{
+    if (errors->mapped || !errors->recent)
+        return GA_NO_ERROR;
+    errors->recent = 0;
+    return context_checked(
+        ctx, ctx->table->read(ctx->device, errors->seen, errors->slots->memory, 0, errors->used * SLOT_BYTES));
+}
+
+/* Remove the error of this thread, so that its next launch can write one. No kernel writes the slot now, because the
+ * thread has waited for its launches. */
+static int clear(gpucontext *ctx, struct index_errors *errors, unsigned slot)
+{
+    uint64_t *words = errors->seen + slot * INDEX_SLOT_WORDS;
+    memset(words, 0, SLOT_BYTES);
+    return errors->mapped ? GA_NO_ERROR
+                          : context_checked(ctx, ctx->table->write(ctx->device, errors->slots->memory,
+                                                                   slot * SLOT_BYTES, words, SLOT_BYTES));
+}
+
+static void take(const uint64_t *words, int of_other_thread)
+{
+    uint64_t first = ~words[1]; /* kernels write the largest complement, because cleared memory is 0 */
+    found.site = INDEX_LAUNCH_SITE(words[0]);
+    found.place = first >> 33;
+    found.index = (int64_t)(first & (2 * (uint64_t)INDEX_LIMIT - 1)) - INDEX_LIMIT;
+    memcpy(found.lengths, words + 2, sizeof found.lengths);
+    found.of_other_thread = of_other_thread;
+}
+
+int index_errors_look(gpucontext *ctx)
+{
+    struct index_errors *errors = ctx->index_errors;
+    if (errors == NULL)
+        return GA_NO_ERROR;
+    pthread_mutex_lock(&errors->lock);
+    int code = refresh(ctx, errors);
+    for (unsigned slot = 0; slot < errors->used && code == GA_NO_ERROR; ++slot) {
+        const uint64_t *words = errors->seen + slot * INDEX_SLOT_WORDS;
+        uint64_t launch = *(const volatile uint64_t *)words;
+        int own = slot + 1 == own_slot;
+        if (launch == 0 || (!own && told[slot] == launch))
+            continue;
+        take(words, !own);
+        told[slot] = launch;
+        if (!own || (code = clear(ctx, errors, slot)) == GA_NO_ERROR)
+            code = context_failed(ctx, GA_INDEX_ERROR, "index %lld is out of bounds", (long long)found.index);
+    }
+    pthread_mutex_unlock(&errors->lock);
+    return code;
+}
