@@ -170,14 +170,14 @@ class GpuSoftmaxGrad(_RowOp):
 
 
 class GpuLabels(GpuOp):
-    """Copy labels from the host to a device, for a matrix whose columns are classes.
+    """Copy labels from the host to a device, for an array whose last axis has an element for each class.
 
-    Inputs: a vector of integers on the host, a matrix on the device. Output: the vector on the device.
+    Inputs: a vector of integers on the host, and the array on the device. Output: the vector on the device.
 
     Raises
     ------
     ValueError
-        If a label is not the number of a column.
+        If a label is not the number of a class.
     """
 
     __props__ = ()
@@ -190,9 +190,9 @@ class GpuLabels(GpuOp):
     def perform(self, node, inputs, output_storage, params=None):
         labels, x = inputs
         for i, label in enumerate(labels):
-            if not 0 <= label < x.shape[1]:
+            if not 0 <= label < x.shape[-1]:
                 raise ValueError(
-                    "y_i value out of bounds: y[%d] is %d, but there are %d classes" % (i, label, x.shape[1])
+                    "y_i value out of bounds: y[%d] is %d, but there are %d classes" % (i, label, x.shape[-1])
                 )
         self.store(node, [labels], inputs, output_storage)
 
@@ -238,7 +238,7 @@ class _CrossentropyOp(_RowOp):
         if on_device:
             labels = as_gpuarray_variable(labels, context_name)
         else:
-            labels = gpu_labels(host.inputs[-1], arrays[self.matrix])
+            labels = gpu_labels(host.inputs[-1], arrays[1])  # this array has an element for each class
         return self.on_device([*arrays, labels], host, context_name)
 
     def native_code(self, node):
@@ -268,7 +268,7 @@ class GpuCrossentropySoftmaxArgmax1HotWithBias(_CrossentropyOp):
     the position of the largest element of each row (m, dtype of y_idx).
     """
 
-    host_class, kind, matrix = CrossentropySoftmaxArgmax1HotWithBias, CROSSENTROPY, 0
+    host_class, kind = CrossentropySoftmaxArgmax1HotWithBias, CROSSENTROPY
 
     def loop(self, dtypes, results, level=ELEMENT):
         program = _Program([RowInput(dtype, place) for dtype, place in zip(dtypes, (ELEMENT, ELEMENT, ROW))])
@@ -300,7 +300,7 @@ class GpuCrossentropySoftmax1HotWithBiasDx(_CrossentropyOp):
     Inputs: dnll (m elements, or one element for all rows), sm (m, n), y_idx (m) integers.
     """
 
-    host_class, kind, matrix = CrossentropySoftmax1HotWithBiasDx, CROSSENTROPY_GRAD, 1
+    host_class, kind = CrossentropySoftmax1HotWithBiasDx, CROSSENTROPY_GRAD
 
     def loop(self, dtypes, results, level=ROW):
         program = _Program([RowInput(dtype, place) for dtype, place in zip(dtypes, (level, ELEMENT, ROW))])

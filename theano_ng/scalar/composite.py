@@ -192,6 +192,11 @@ class Composite(ScalarOp):
                     texts[o] = part
         self._name = "Composite{%s}" % ", ".join(definitions + [texts[o] for o in program.outputs])
 
+    @property
+    def n_operations(self):
+        """The number of scalar ops that are applied."""
+        return len(self._program.instructions)
+
     def __str__(self):
         return self.name
 

@@ -472,7 +472,7 @@ class _Extremum(BinaryScalarOp):
         if is_discrete(out):
             return "(%s %s %s ? %s : %s)" % (x, self.c_operator, y, x, y)
         # If x is NaN, x != x selects x. If only y is NaN, both comparisons are false, which selects y.
-        return "((%s %s %s) | (%s != %s) ? %s : %s)" % (x, self.c_operator, y, x, x, x, y)
+        return "(((%s %s %s) | (%s != %s)) ? %s : %s)" % (x, self.c_operator, y, x, x, x, y)
 
     def L_op(self, inputs, outputs, gout):
         (x, _y), (z,), (gz,) = inputs, outputs, gout

@@ -158,6 +158,26 @@ class RowLoop(NamedTuple):
     def values(self):
         return [*self.inputs, *self.steps]
 
+    def has_several_operations(self):
+        """Return True; see `LoopProgram.has_several_operations`."""
+        return True
+
+    def __str__(self):
+        """Return the text of the program, one line for each step."""
+        levels = ("once", "for each row", "for each element")
+        lines = ["v%d = load %s, %s" % (k, x.dtype, levels[x.level]) for k, x in enumerate(self.inputs)]
+        for k, step in enumerate(self.steps, len(self.inputs)):
+            arguments = ", ".join(["v%d" % a for a in step.arguments])
+            text = "%s(%s)" % (getattr(step, "op", ""), arguments)
+            if isinstance(step, RowFold):
+                text = "fold of each row by " + text
+            elif isinstance(step, Place):
+                text = "position in the row"
+            elif isinstance(step, Number):
+                text = repr(step.value)
+            lines.append("v%d = %s %s" % (k, text, step.dtype))
+        return "\n".join([*lines, *["store v%d" % k for k in self.stores]])
+
 
 def row_kernel(loop, context):
     """Return the kernel of a row program.

@@ -304,13 +304,13 @@ done:
     return status;
 }
 
-/* Inputs: labels on the host, and a matrix on a device. Output: the labels on the device, if they are numbers of the
- * matrix's columns. */
+/* Inputs: labels on the host, and an array on a device, whose last axis has an element for each class. Output: the
+ * labels on the device, if they are numbers of classes. */
 NATIVE_FUNCTION(labels, typecode)
 static int tng_labels(int nin, int nout, PyObject **in, PyObject **out, const struct labels_params *params)
 {
     (void)nin, (void)nout;
-    PyGpuArrayObject *x = gpu_input(in[1], -1, 2), *made = NULL;
+    PyGpuArrayObject *x = gpu_input(in[1], -1, -1), *made = NULL;
     if (x == NULL)
         return -1;
     PyArrayObject *labels = (PyArrayObject *)PyArray_FROM_OF(in[0], NPY_ARRAY_CARRAY_RO | NPY_ARRAY_NOTSWAPPED);
@@ -319,7 +319,7 @@ static int tng_labels(int nin, int nout, PyObject **in, PyObject **out, const st
     PyArrayObject *wide = (PyArrayObject *)PyArray_FROMANY((PyObject *)labels, NPY_INT64, 1, 1,
                                                            NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST);
     size_t n = wide == NULL ? 0 : (size_t)PyArray_DIM(wide, 0);
-    if (wide != NULL && check_labels(PyArray_DATA(wide), n, x->ga.dimensions[1]) == 0)
+    if (wide != NULL && check_labels(PyArray_DATA(wide), n, x->ga.dimensions[x->ga.nd - 1]) == 0)
         made = gpu_alloc(out, x->context, 1, &n, (int)params->typecode);
     int code =
         made == NULL ? GA_NO_ERROR : GpuArray_write(&made->ga, PyArray_DATA(labels), (size_t)PyArray_NBYTES(labels));

@@ -27,6 +27,7 @@ from theano_ng.gpuarray.opt import (
     lifts,
     loops,
     movement,
+    multi_output,
     numbers,
     random,
     rows,

@@ -40,7 +40,7 @@ def context(name="test"):
     return name
 
 
-def other_context(test, name="other"):
+def other_context(test, name="separate"):
     """Register a context on the same device that shares no memory with `context`. Remove it when the test ends."""
     from theano_ng.gpuarray import contexts
     from theano_ng.gpuarray.pygpu import gpuarray as pygpu

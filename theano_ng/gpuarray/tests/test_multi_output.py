@@ -1,0 +1,147 @@
+"""Tests of the fusion of elementwise nodes whose results are all needed."""
+
+import itertools
+import unittest
+
+import numpy as np
+
+import theano_ng as theano
+import theano_ng.tensor as T
+from theano_ng.compile.mode import get_mode
+from theano_ng.configdefaults import config
+from theano_ng.gpuarray.elemwise import GpuElemwise
+from theano_ng.gpuarray.tests.device import context
+from theano_ng.gpuarray.type import gpuarray_shared_constructor
+
+UNARY = (T.tanh, T.sin, abs, T.nnet.sigmoid, T.sqr, lambda x: T.exp(-abs(x)), lambda x: -x)
+BINARY = (T.add, T.sub, T.mul, T.maximum, lambda x, y: T.switch(x > y, x, y / 2), lambda x, y: x / (1 + abs(y)))
+
+
+def on_device(*without):
+    return get_mode("FAST_RUN").including("gpuarray").excluding(*without)
+
+
+def elementwise(f):
+    return [n for n in f.maker.fgraph.toposort() if isinstance(n.op, GpuElemwise)]
+
+
+class TestFusion(unittest.TestCase):
+    def setUp(self):
+        context()
+        flags = config.change_flags(on_opt_error="raise")
+        flags.__enter__()
+        self.addCleanup(flags.__exit__)
+        self.rng = np.random.default_rng(8)
+
+    def array(self, *shape, dtype="float32"):
+        return self.rng.normal(size=shape).astype(dtype)
+
+    def check(self, inputs, outputs, values, count=None, rtol=1e-5):
+        """Compare a function on the device with the function on the host; check the number of elementwise nodes."""
+        f = theano.function(inputs, outputs, mode=on_device(), on_unused_input="ignore")
+        g = theano.function(inputs, outputs, mode="FAST_COMPILE", on_unused_input="ignore")
+        for result, expected in zip(f(*values), g(*values)):
+            np.testing.assert_allclose(result, expected, rtol=rtol, atol=rtol)
+        if count is not None:
+            self.assertEqual(len(elementwise(f)), count, f.maker.fgraph)
+        return f
+
+    def test_gates(self):
+        """The gates of an LSTM, and all values that its gradient needs, are one node."""
+        gates, cell = T.fmatrix(), T.fmatrix()
+        forget, enter, leave = [T.nnet.sigmoid(gates[:, 4 * k : 4 * k + 4]) for k in range(3)]
+        candidate = T.tanh(gates[:, 12:])
+        new = forget * cell + enter * candidate
+        outputs = [new, leave * T.tanh(new), forget, enter, leave, candidate]
+        f = self.check([gates, cell], outputs, [self.array(3, 16), self.array(3, 4)], 1)
+        (node,) = elementwise(f)
+        self.assertEqual(len(node.outputs), 6)
+
+    def test_adam(self):
+        """The three updates of Adam are one node, which works in place."""
+        values = [self.array(5, 7) for _ in range(3)]
+        results = []
+        for make, mode in ((theano.shared, get_mode("FAST_RUN")), (gpuarray_shared_constructor, on_device())):
+            p, mean, square = [make(v.copy()) for v in values]
+            g, rate = T.fmatrix(), np.float32(0.1)
+            gradient = T.dot(g, p)
+            new_mean = np.float32(0.9) * mean + rate * gradient
+            new_square = np.float32(0.9) * abs(square) + rate * gradient**2
+            step = new_mean / (T.sqrt(new_square) + np.float32(1e-3))
+            updates = [(mean, new_mean), (square, new_square), (p, p - rate * step)]
+            f = theano.function([g], [], updates=updates, mode=mode)
+            for _ in range(3):
+                f(np.eye(5, dtype="float32"))
+            results.append([v.get_value() for v in (p, mean, square)])
+        for here, there in zip(*results):
+            np.testing.assert_allclose(there, here, rtol=1e-5, atol=1e-6)
+        (node,) = elementwise(f)
+        self.assertEqual(sorted(node.op.inplace_pattern), [0, 1, 2])
+
+    def test_path_through_another_node(self):
+        """Nodes are not joined if a path leads from one to the other through a node of another kind."""
+        x, y = T.fmatrix(), T.fmatrix()
+        first = T.tanh(x)
+        second = T.exp(x) * T.dot(first, y)
+        self.check([x, y], [first, second], [self.array(4, 4), self.array(4, 4)], 2)
+        # With a third node that reads x, one group is possible, either with the first or with the second node.
+        third = T.cos(x)
+        self.check([x, y], [first, second, third], [self.array(4, 4), self.array(4, 4)], 2)
+
+    def test_paths_through_groups(self):
+        """Two groups must not depend on each other. Here each group could contain a node that reads the other."""
+        a, b = T.fmatrix(), T.fmatrix()
+        a1, b1 = T.tanh(a), T.tanh(b)
+        a2, b2 = T.sin(a) + T.dot(b1, b1), T.sin(b) + T.dot(a1, a1)
+        self.check([a, b], [a1, b1, a2, b2], [self.array(3, 3), self.array(3, 3)])
+
+    def test_products_are_not_contracted(self):
+        """A stored product is the product that its reader uses, also if a compiler could contract the reader."""
+        x, y, z = [T.fvector() for _ in range(3)]
+        product = x * y
+        f = theano.function([x, y, z], [product, product + z, abs(product - z)], mode=on_device())
+        values = [self.array(1000) for _ in range(3)]
+        stored, added, difference = f(*values)
+        np.testing.assert_array_equal(added, stored + values[2])
+        np.testing.assert_array_equal(difference, abs(stored - values[2]))
+        self.assertEqual(len(elementwise(f)), 2)  # NVRTC contracts, PoCL does not
+
+    def test_limits(self):
+        x, v = T.fmatrix(), T.fmatrix()
+        outputs = [T.tanh(x * np.float32(k)) for k in range(20)]
+        f = self.check([x], outputs, [self.array(3, 4)])
+        self.assertLessEqual(max(len(n.outputs) for n in elementwise(f)), 8)
+        self.assertLessEqual(len(elementwise(f)), 4)
+        row = T.frow()  # a broadcast input does not show that shapes are equal
+        outputs = [T.tanh(x + row), T.exp(v + row)]
+        self.check([x, v, row], outputs, [self.array(3, 4), self.array(5, 4), self.array(1, 4)], 2)
+        other = T.dmatrix()
+        self.check([x, other], [T.tanh(x), T.exp(x) + other], [self.array(3, 4), self.array(3, 4, dtype="float64")], 1)
+
+    def test_flag(self):
+        x = T.fmatrix()
+        with config.change_flags({"gpu.local_elemwise_fusion": False}):
+            f = theano.function([x], [T.tanh(x), T.exp(x)], mode=on_device())
+        self.assertEqual(len(elementwise(f)), 2)
+
+    def test_generated_graphs(self):
+        """Random graphs give the results of the host. Their nodes are elementwise, products, sums and views."""
+        for dtype, seed in itertools.product(("float64", "float32"), range(12)):
+            rng = np.random.default_rng(seed)
+            square, row, number = T.matrix(dtype=dtype), T.row(dtype=dtype), T.scalar(dtype=dtype)
+            pool = [square, square.T]
+            for _ in range(rng.integers(6, 25)):
+                kind, x = rng.integers(0, 10), pool[rng.integers(len(pool))]
+                y = [*pool, row, number][rng.integers(len(pool) + 2)]
+                if kind < 3:
+                    new = UNARY[rng.integers(len(UNARY))](x)
+                elif kind < 8:
+                    new = BINARY[rng.integers(len(BINARY))](x, y)
+                else:
+                    new = (T.tanh(T.dot(x, x)), x.T, x + x.sum(axis=0), x[::-1])[rng.integers(4)]
+                pool.append(new)
+            outputs = [pool[k] for k in sorted(set(rng.integers(2, len(pool), 6)))]
+            values = [rng.normal(size=(5, 5)), rng.normal(size=(1, 5)), rng.normal()]
+            values = [np.asarray(v, dtype) for v in values]
+            with self.subTest(dtype=dtype, seed=seed):
+                self.check([square, row, number], outputs, values, rtol=1e-3 if dtype == "float32" else 1e-9)
