@@ -97,6 +97,7 @@ class HostFromGpu(_Transfer):
     """Copy an array from a device to the host. The node waits until the device has computed the array."""
 
     __props__ = ()
+    waits_for_device = True  # see `inplace_order.wait_last`
 
     def __str__(self):
         return "HostFromGpu(gpuarray)"

@@ -3,7 +3,7 @@
 An in-place node has to run after all other readers of the memory that it overwrites. A virtual machine that evaluates
 on demand therefore computes these readers first. The work is wasted if a reader is needed only in a branch of a
 conditional that is not taken. Nodes that overwrite a function's state come last, so that a failed call leaves the state
-unchanged.
+unchanged. Numbers are copied from a device at the very end, because the copy waits for the device.
 """
 
 from theano_ng.gof.destroy.failures import may_fail
@@ -62,6 +62,53 @@ def overwriting(order, orderings, inputs):
                 if any(node.inputs[i] in in_state for i in positions):
                     in_state.add(node.outputs[output])
     return late
+
+
+def wait_last(order, orderings):
+    """Return an order in which numbers are copied from a device to the host after all other nodes have run.
+
+    Such a copy waits until the device has computed the number. So the host first starts all other computations. The
+    nodes that depend on a copy come last, too. A copy keeps its place if a node that depends on it can fail, because a
+    node that fails should come before state is overwritten (see `overwrite_last`), or if a node that does not depend
+    on it has to come after it.
+
+    Parameters
+    ----------
+    order : list of Apply
+        The nodes in a valid order.
+    orderings : dict
+        See `overwrite_last`.
+
+    Returns
+    -------
+    list of Apply
+    """
+    waiting = {node for node in order if getattr(node.op, "waits_for_device", False) and _computes_numbers(node)}
+    if not waiting:
+        return order
+    late = _with_dependents(order, waiting)
+    keeps = set()
+    for node in reversed(order):
+        before = [r.owner for r in node.inputs] + list(orderings.get(node, ()))
+        if node in keeps or (node in late and node not in waiting and may_fail(node)):
+            keeps.update(other for other in before if other in late)
+        elif node not in late:
+            keeps.update(other for other in before if other in late)
+    late = _with_dependents(order, waiting - keeps)
+    return [node for node in order if node not in late] + [node for node in order if node in late]
+
+
+def _computes_numbers(node):
+    return all(all(getattr(r.type, "broadcastable", (False,))) for r in node.outputs)
+
+
+def _with_dependents(order, nodes):
+    """Return the set of `nodes` and of all nodes that depend on them."""
+    found = set(nodes)
+    for node in order:
+        if any(r.owner in found for r in node.inputs):
+            found.add(node)
+    return found
 
 
 def needed_before_overwriting(order, thunks, prerequisites, updated_vars):

@@ -3,10 +3,12 @@
 import unittest
 
 from theano_ng.gof import vm
+from theano_ng.gof.destroy.handler import DestroyHandler
 from theano_ng.gof.fg import FunctionGraph
+from theano_ng.gof.graph import Apply
 from theano_ng.gof.link import PerformLinker
 from theano_ng.gof.program import Program, Update
-from theano_ng.gof.tests.floats import Compute, add, choose, div, mul, number
+from theano_ng.gof.tests.floats import Compute, Float, add, choose, div, mul, number
 
 OPTIONS = {
     "CVM": dict(use_cloop=True),
@@ -253,3 +255,71 @@ class TestClassicArguments(unittest.TestCase):
 
 if __name__ == "__main__":
     unittest.main()
+
+
+class Single(Float):
+    """The Type of floats that are arrays without axes."""
+
+    broadcastable = ()
+
+
+class Safe(Compute):
+    """An Op that cannot fail."""
+
+    def make_node(self, *inputs):
+        return Apply(self, list(inputs), [Single()()])
+
+    def fails_on_values(self, node):
+        return False
+
+    def takes_memory(self, node):
+        return False
+
+
+class Wait(Safe):
+    waits_for_device = True
+
+
+class TestWaiting(unittest.TestCase):
+    """Copies of numbers from a device run at the end, with the nodes that depend on them."""
+
+    safe, wait = Safe("safe", lambda a, *rest: a), Wait("wait", lambda a: a)
+
+    def order(self, inputs, outputs):
+        return [str(node.op) for node in linked(inputs, outputs).make_program().nodes]
+
+    def test_dependents(self):
+        x = Single()("x")
+        y = self.wait(x)
+        self.assertEqual(self.order([x], [self.safe(y, x), mul(x, x), add(x, 1)]), ["mul", "add", "wait", "safe"])
+        self.assertEqual(self.order([x], [y, mul(x, x)]), ["mul", "wait"])
+
+    def test_arrays_wait_in_place(self):
+        x = number("x")
+
+        class WaitForArray(Wait):
+            def make_node(self, *inputs):
+                return Apply(self, list(inputs), [number()])
+
+        self.assertEqual(self.order([x], [WaitForArray("wait", float)(x), mul(x, x)]), ["wait", "mul"])
+
+    def test_dependent_that_can_fail(self):
+        """A wait keeps its place if a node that depends on it can fail, and its other dependents follow it."""
+        x = Single()("x")
+        self.assertEqual(self.order([x], [add(self.safe(self.wait(x)), 1), mul(x, x)]), ["wait", "safe", "add", "mul"])
+        first, second = self.wait(x), Wait("later", float)(x)
+        found = self.order([x], [add(first, 1), self.safe(second, first), mul(x, x)])
+        self.assertEqual(found, ["wait", "add", "mul", "later", "safe"])
+
+    def test_node_that_must_come_after_the_wait(self):
+        """A node that overwrites the memory that a copy reads must come after the copy."""
+        x = Single()("x")
+        y = self.safe(x)
+
+        class Overwrite(Safe):
+            destroy_map = {0: [0]}
+
+        fgraph = FunctionGraph([x], [self.wait(y), mul(Overwrite("overwrite", float)(y), 2.0)])
+        fgraph.attach_feature(DestroyHandler())
+        nodes = vm.VM_Linker().accept(fgraph).make_program().nodes
+        self.assertEqual([str(node.op) for node in nodes], ["safe", "wait", "overwrite", "mul"])

@@ -72,7 +72,8 @@ optdb.register(
 def local_assert_no_cpu_op(node):
     """Report the nodes of a function that stay on the host, in the way that `config.assert_no_cpu_op` selects.
 
-    Only nodes with array inputs and array outputs count. Transfers do not count.
+    Only nodes with array inputs and array outputs count. Transfers do not count, and arrays whose axes are all
+    broadcastable count as numbers.
 
     Raises
     ------
@@ -84,7 +85,9 @@ def local_assert_no_cpu_op(node):
 
     def arrays(variables):
         return any(
-            hasattr(v.type, "dtype") and getattr(v.type, "ndim", 0) > 0 and not isinstance(v.type, GpuArrayType)
+            hasattr(v.type, "dtype")
+            and not all(getattr(v.type, "broadcastable", ()))
+            and not isinstance(v.type, GpuArrayType)
             for v in variables
         )
 

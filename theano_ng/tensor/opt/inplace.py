@@ -97,6 +97,9 @@ class _Run:
         # updates should overwrite.
         self.nodes.sort(key=lambda node: not any(o in self.update_of for o in node.outputs))
         self.followers = _DependenceTest(nodes)
+        # If the graph waits for a device, overwriting a number that other nodes read would only force these nodes, and
+        # so the wait, to run earlier (see `inplace_order.wait_last`).
+        self.keeps_numbers = any(getattr(node.op, "waits_for_device", False) for node in nodes)
         self.refusals = {}  # the root of an alias class -> the number of refused attempts
         self.left_to_search = MAX_SEARCHED * len(nodes)
 
@@ -153,7 +156,10 @@ class _Run:
         `users` are the clients of the node's outputs.
         """
         aliases = self.fgraph.destroy_handler.aliases
-        if variable in self.protected or aliases.root(variable) in self.protected or aliases.destroyers(variable):
+        root = aliases.root(variable)
+        if variable in self.protected or root in self.protected or aliases.destroyers(variable):
+            return False
+        if self.keeps_numbers and all(variable.broadcastable) and (root is not variable or len(variable.clients) > 1):
             return False
         return not any(
             user is not node and user != "output" and (user in users or self.followers.known(user, node))
