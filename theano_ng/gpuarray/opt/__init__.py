@@ -16,6 +16,7 @@ from theano_ng.gpuarray.opt.databases import (
     safe_to_gpu,
 )
 from theano_ng.gpuarray.opt.graph_to_gpu import GraphToGPU, GraphToGPUDB, InputToGpuOptimizer
+from theano_ng.gpuarray.opt.pooling import pool_db, pool_db2
 from theano_ng.gpuarray.opt.transfers import cut_gpua_constant_transfers, local_cut_gpu_transfers
 from theano_ng.gpuarray.opt import (
     arrays,
@@ -27,6 +28,7 @@ from theano_ng.gpuarray.opt import (
     loops,
     movement,
     numbers,
+    pooling,
     random,
     rows,
 )

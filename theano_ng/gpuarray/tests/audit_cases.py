@@ -11,7 +11,7 @@ import numpy as np
 from theano_ng import scalar
 from theano_ng import tensor as tt
 from theano_ng.audit.records import Case
-from theano_ng.gpuarray import blas, nnet, subtensor
+from theano_ng.gpuarray import blas, nnet, pool, subtensor
 from theano_ng.gpuarray.basic_ops import (
     GpuAlloc,
     GpuAllocEmpty,
@@ -45,6 +45,7 @@ NAME, OTHER = "test", "another name"
 RNG = np.random.RandomState(21)
 X, Y = RNG.randn(3, 4).astype("float32"), RNG.randn(3, 4).astype("float32")
 T3 = RNG.randn(2, 3, 4).astype("float32")
+POOLED = T3[:, :2].reshape(2, 1, 2, 2, 2).max((2, 4)), T3[:, :1, :2]  # maxima of windows of 2 x 2, and a gradient
 UNIT = RNG.uniform(0.1, 0.9, (3, 4)).astype("float32")
 INTS = RNG.randint(-9, 9, (3, 4))
 SQUARE, HALF, TWO = X[:, :3], np.float32(0.5), np.float32(2)
@@ -194,6 +195,20 @@ def cases():
             _on_device(GPUA_mrg_uniform(GpuArrayType("float32", (False,), NAME)), 0),
             [STATES, np.array([9])],
         ),
+        ("GpuPool", _on_device(lambda x: pool.GpuPool(True)(x, (2, 3), (1, 2), (1, 1))), [T3]),
+        ("GpuPool average", _on_device(lambda x: pool.GpuPool(False, "average_exc_pad", 3)(x, (2, 2, 2))), [T3]),
+        ("GpuMaxPoolGrad", _on_device(lambda x, m, g: pool.GpuMaxPoolGrad(True)(x, m, g, (2, 2))), [T3, *POOLED]),
+        (
+            "GpuAveragePoolGrad",
+            _on_device(lambda x, g: pool.GpuAveragePoolGrad(True, "sum")(x, g, (2, 2))),
+            [T3, POOLED[1]],
+        ),
+        (
+            "GpuDownsampleFactorMaxGradGrad",
+            _on_device(lambda x, m, g: pool.GpuDownsampleFactorMaxGradGrad(True)(x, m, g, (2, 2))),
+            [T3, POOLED[0], T3[::-1].copy()],
+        ),
+        ("GpuMaxPoolRop", _on_device(lambda x, e: pool.GpuMaxPoolRop(True)(x, e, (2, 2))), [T3, T3[::-1].copy()]),
         ("GpuRowProgram", _on_device(_row_program()), [X]),
         ("GpuSoftmax", _on_device(nnet.gpu_softmax), [X]),
         ("GpuSoftmaxWithBias", _on_device(nnet.gpu_softmax_with_bias), [X, Y[0]]),
