@@ -137,8 +137,9 @@ _PIECES = """        ga_ssize from[%(columns)d], c0[%(columns)d], c1[%(columns)d
             c1[pieces] = x1 + (ga_ssize)w1 * v_step1;
             c2[pieces] = x2 + (ga_ssize)w2 * v_step2;
             from[pieces] = b_begin + (ga_ssize)rest * b_u + %(first)s;
-            for (const ga_uint end = j + run; j < end; ++j, ++w2)
-                place[j] = out_begin + (ga_ssize)rest * out_u + %(result)s;
+            place[pieces] = out_begin + (ga_ssize)rest * out_u + %(result)s;
+            j += run;
+            w2 += run;
             if (w2 == v2) {
                 w2 = 0;
                 if (++w1 == v1) {
@@ -152,36 +153,19 @@ _PIECES = """        ga_ssize from[%(columns)d], c0[%(columns)d], c1[%(columns)d
         }
 """
 
-# Copy rows of the matrix with the columns (u, v): for each product, one element of each column. A vector is copied whole,
-# even if the piece is shorter: the next piece overwrites what is behind it.
+# The next products, without those that are omitted, and a copy of the rows of the matrix with the columns (u, v): for each
+# product, one element of each column. A vector is copied whole, even if the piece is shorter: the next piece overwrites what
+# is behind it.
 _COPY = """            ga_uint depth = 0;
             ga_size outer = p, e2 = ga_split(&outer, t2), e1 = ga_split(&outer, t1), e0 = ga_split(&outer, t0);
             for (; p < last && depth < %(copied)d; ++p) {
-                const ga_ssize d0 = (ga_ssize)e0 * t_step0, d1 = (ga_ssize)e1 * t_step1, d2 = (ga_ssize)e2 * t_step2;
-                if (!(sparse && %(nothing)s)) {
-                    const ga_ssize shift = (ga_ssize)outer * b_q + %(shift)s;
-                    a_place[depth] = (ga_ssize)outer * a_q + %(a_place)s;
-                    for (ga_uint s = 0; s < pieces; ++s) {
-                        %(number)s *line = copy + depth * %(columns)d + column[s];
-                        const ga_ssize at = from[s] + shift, x = c2[s] + d2;
-                        const int inside = (ga_size)(c0[s] + d0) < n0 && (ga_size)(c1[s] + d1) < n1;
-                        if (unit && at >= 0 && at + %(width)d <= (ga_ssize)b_size) {
-                            %(vector)s y = %(read_vector)s;
-                            if (!inside || x < 0 || x + length[s] > (ga_ssize)n2) {
-                                /* the range of the lanes that are inside of the image */
-                                const ga_ssize begin = inside ? -x : %(width)d, end = (ga_ssize)n2 - x;
-                                y = select((%(vector)s)0, y,
-                                    lanes >= (%(mask)s)(%(lane)s)(begin < -1 ? -1 : begin > %(width)d ? %(width)d : begin)
-                                    && lanes < (%(mask)s)(%(lane)s)(end < 0 ? 0 : end > %(width)d ? %(width)d : end));
-                            }
-                            vstore%(width)d(y, 0, line);
-                        }
-                        else
-                            for (ga_uint l = 0; l < length[s]; ++l)
-                                line[l] = inside && (ga_size)(x + l * v_step2) < n2 ? %(read)s : 0;
-                    }
+                d0[depth] = (ga_ssize)e0 * t_step0;
+                d1[depth] = (ga_ssize)e1 * t_step1;
+                d2[depth] = (ga_ssize)e2 * t_step2;
+                shift[depth] = (ga_ssize)outer * b_q + %(shift)s;
+                a_place[depth] = (ga_ssize)outer * a_q + %(a_place)s;
+                if (!(sparse && %(nothing)s))
                     ++depth;
-                }
                 if (++e2 == t2) {
                     e2 = 0;
                     if (++e1 == t1) {
@@ -191,6 +175,29 @@ _COPY = """            ga_uint depth = 0;
                             ++outer;
                         }
                     }
+                }
+            }
+            for (ga_uint s = 0; s < pieces; ++s) {
+                const ga_ssize line0 = c0[s], line1 = c1[s], begin = c2[s], source = from[s], count = length[s];
+                %(number)s *line = copy + column[s];
+                for (ga_uint l = 0; l < depth; ++l, line += %(pitch)d) {
+                    const ga_ssize at = source + shift[l], x = begin + d2[l];
+                    const int inside = (ga_size)(line0 + d0[l]) < n0 && (ga_size)(line1 + d1[l]) < n1;
+                    if (unit && at >= 0 && at + %(width)d <= (ga_ssize)b_size) {
+                        const %(vector)s y = %(read_vector)s;
+                        if (inside && x >= 0 && x + count <= (ga_ssize)n2)
+                            vstore%(width)d(y, 0, line);
+                        else {
+                            /* The lanes outside of the image, before `first_lane` and from `end_lane` on, become 0. */
+                            const ga_ssize first_lane = min(max(-x, (ga_ssize)0), (ga_ssize)%(width)d);
+                            const ga_ssize end_lane = min(max(inside ? (ga_ssize)n2 - x : 0, (ga_ssize)0), (ga_ssize)%(width)d);
+                            vstore%(width)d(as_%(vector)s(as_%(mask)s(y) & vload%(width)d(0, masks + %(width)d - first_lane)
+                                & vload%(width)d(0, masks + 2 * %(width)d - end_lane)), 0, line);
+                        }
+                    }
+                    else
+                        for (ga_uint j = 0; j < count; ++j)
+                            line[j] = inside && (ga_size)(x + j * v_step2) < n2 ? %(read)s : 0;
                 }
             }
 """
@@ -210,44 +217,51 @@ def _products(dtype, tile):
             for (i, j), at in zip(each, places)
         ],
         "for (ga_uint l = 0; l < depth; ++l) {",
-        *copied_vectors(dtype, tile, "copy + l * %d" % tile.columns),
+        *copied_vectors(dtype, tile, "copy + l * %d" % (tile.columns + width)),
         *update(dtype, tile, "row + a_place[l]"),
         "}",
         *["vstore%d(s%d_%d, 0, %s);" % (width, i, j, at) for (i, j), at in zip(each, places)],
     ]
 
 
+def _rows_at_a_time(dtype, tile):
+    """Return a loop over the next rows, `tile.rows` at a time, while it is faster than a loop with fewer rows at a time."""
+    least = (tile.rows + 1) // 2
+    return ["for (; r + %d < rows; r += %d) {" % (least if tile.rows > 1 else 0, tile.rows), *_products(dtype, tile), "}"]
+
+
 def _for_processors(dtype, tile):
     """Return the code of a kernel in which one thread computes ROWS rows of a tile."""
+    heights = [height for height in (8, 4, 1) if height <= tile.rows]
     number, element, width = snippets.number(dtype), snippets.element(dtype), tile.width
     lane = "long" if number == "ga_double" else "int"
-    mask = "%s%d" % (lane, width)
     fields = dict(
         parameters=_parameters()[0],
-        local="const %s lanes = (%s)(%s); const int unit = v_step2 == 1 && b_s2 == 1;"
-        % (mask, mask, ", ".join(map(str, range(width)))),
+        local="const int unit = v_step2 == 1 && b_s2 == 1; %s masks[%d];"
+        "for (int l = 0; l < %d; ++l) masks[l] = -(l >= %d && l < %d);"
+        % (lane, 3 * width, 3 * width, width, 2 * width),
         rows=ROWS,
         columns=tile.columns,
+        pitch=tile.columns + width,  # a vector may reach beyond the last column
         width=width,
         element=element,
         number=number,
         vector=vector_type(dtype, width),
-        lane=lane,
-        mask=mask,
+        mask="%s%d" % (lane, width),
         copied=COPIED,
         first=_place("b_s", *["%s[pieces]" % c for c in ("c0", "c1", "c2")]),
         result=_place("out_v", *["(ga_ssize)%s" % w for w in ("w0", "w1", "w2")]),
-        nothing=_is_outside(*["%s[0] + d%d" % (c, d) for d, c in enumerate(("c0", "c1", "c2"))]),
-        shift=_place("b_s", "d0", "d1", "d2"),
+        nothing=_is_outside(*["c%d[0] + d%d[depth]" % (d, d) for d in range(3)]),
+        shift=_place("b_s", *["d%d[depth]" % d for d in range(3)]),
         a_place=_place("a_t", *["(ga_ssize)%s" % e for e in ("e0", "e1", "e2")]),
         read_vector=read_vector(dtype, width, "b + at"),
-        read=read(dtype, "b + at + l * v_step2 * b_s2"),
+        read=read(dtype, "b + at + j * v_step2 * b_s2"),
     )
-    memory = "%s sums[%d], copy[%d]; ga_ssize a_place[%d];" % (
+    memory = "%s sums[%d], copy[%d]; ga_ssize a_place[%d], d0[%d], d1[%d], d2[%d], shift[%d];" % (
         number,
         ROWS * tile.columns,
-        COPIED * tile.columns + width,
-        COPIED,
+        COPIED * (tile.columns + width),
+        *[COPIED] * 5,
     )
     return "\n".join(
         [
@@ -259,15 +273,15 @@ def _for_processors(dtype, tile):
             "for (ga_size p = first; p < last;) {",
             _COPY % fields,
             "ga_uint r = 0;",
-            "for (; r + 2 < rows; r += %d) {" % tile.rows,
-            *_products(dtype, tile),
+            *[line for height in heights for line in _rows_at_a_time(dtype, tile._replace(rows=height))],
             "}",
-            "for (; r < rows; ++r) {",
-            *_products(dtype, tile._replace(rows=1)),
-            "}",
-            "}",
-            "for (ga_uint i = 0; i < rows; ++i) for (ga_uint j = 0; j < columns; ++j) {",
-            _store(dtype, "sums[i * %d + j]" % tile.columns, "place[j] + (ga_ssize)i * out_m"),
+            "for (ga_uint i = 0; i < rows; ++i) for (ga_uint s = 0; s < pieces; ++s) {",
+            "const ga_ssize begin = place[s] + (ga_ssize)i * out_m; %s *total = sums + i * %d + column[s];"
+            % (number, tile.columns),
+            "if (out_v2 == 1) for (ga_uint l = 0; l < length[s]; ++l)",
+            _store(dtype, "total[l]", "begin + l"),
+            "else for (ga_uint l = 0; l < length[s]; ++l)",
+            _store(dtype, "total[l]", "begin + l * out_v2"),
             "}",
             _END,
         ]
