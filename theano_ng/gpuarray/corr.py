@@ -10,7 +10,7 @@ from theano_ng.gpuarray.kernels.correlation import correlation_code
 from theano_ng.gpuarray.kernels.product import DTYPES
 from theano_ng.gpuarray.op import GpuOp
 from theano_ng.gpuarray.transfers import as_gpuarray_variable, infer_context_name
-from theano_ng.gpuarray.twin import host_variable
+from theano_ng.gpuarray.twin import host_variable, to_context_of
 from theano_ng.gpuarray.type import GpuArrayType
 from theano_ng.scalar import upcast
 from theano_ng.tensor.elemwise.functions import cast
@@ -74,6 +74,9 @@ class _GpuCorr(GpuOp):
 
     def fails_on_values(self, node):
         return False
+
+    def grad(self, inputs, output_grads):
+        return [to_context_of(g, x) for g, x in zip(super().grad(inputs, output_grads), inputs)]
 
     def R_op(self, inputs, eval_points):
         context_name = inputs[0].type.context_name

@@ -36,6 +36,9 @@ from theano_ng.gpuarray.kernels.product import (
 )
 from theano_ng.gpuarray.kernels.snippets import SIZE, SSIZE
 
+# Sums are divided into parts to keep this number of processors busy. 0: the processors of the device
+_PROCESSORS = 0
+
 # Processors: the number of products that are summed between two copies, and the number of rows that use the same copy
 COPIED, ROWS = 128, 64
 
@@ -59,12 +62,7 @@ out_part out_g out_m out_u out_v{} out_p{}|ssize"""
 
 def _parameters():
     """Return the declarations and the types of the arguments of a kernel."""
-    declarations = {
-        "size": "ga_size ",
-        "ssize": "ga_ssize ",
-        "uint32": "ga_uint ",
-        "*": "GLOBAL_MEM char *",
-    }
+    declarations = {"size": "ga_size ", "ssize": "ga_ssize ", "uint32": "ga_uint ", "*": "GLOBAL_MEM char *"}
     declared, types = [], []
     for line in _PARAMETERS.splitlines():
         names, kind = line.split("|")
@@ -227,7 +225,11 @@ def _products(dtype, tile):
 def _rows_at_a_time(dtype, tile):
     """Return a loop over the next rows, `tile.rows` at a time, while it is faster than a loop with fewer rows at a time."""
     least = (tile.rows + 1) // 2
-    return ["for (; r + %d < rows; r += %d) {" % (least if tile.rows > 1 else 0, tile.rows), *_products(dtype, tile), "}"]
+    return [
+        "for (; r + %d < rows; r += %d) {" % (least if tile.rows > 1 else 0, tile.rows),
+        *_products(dtype, tile),
+        "}",
+    ]
 
 
 def _for_processors(dtype, tile):
@@ -401,17 +403,21 @@ def correlation_code(dtype, typecode, context, **options):
     **options
         kind, n_dims, pads, stride, dilation, groups, unshared: see native/convolution/conv_shapes.h.
     """
-    forms = tiles(dtype, context.vector_bytes)[: 1 if context.vector_bytes else 3]
-    rows = [min(tile.rows, 255) if not tile.width else ROWS for tile in forms]
-    large, medium, small = [correlation(dtype, tile, context) for tile in (*forms, *forms[:1] * 2)[:3]]
+    forms = tiles(dtype, context.vector_bytes)[:3]
+    on_gpu = not forms[0].width
+    if not on_gpu:
+        forms = forms[:1] * 3
+    large, medium, small = [correlation(dtype, tile, context) for tile in forms]
     return NativeCode(
         "theano_ng.gpuarray.native.correlation:correlate",
         typecode=typecode,
         large=large,
         medium=medium,
         small=small,
-        rows=packed(rows),
+        rows=packed([tile.rows if on_gpu else ROWS for tile in forms]),
         columns=packed([tile.columns for tile in forms]),
+        on_gpu=on_gpu,
+        processors=_PROCESSORS,
         sum_of_parts=sum_of_parts(dtype, context),
         **options,
     )

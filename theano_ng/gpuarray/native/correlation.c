@@ -7,10 +7,12 @@
 /* Parameters of a node.
  * kind, n_dims, pads, stride, dilation, groups, unshared: see conv_shapes.h
  * typecode: type of all arrays
- * large, medium, small, rows, columns: see gpu_tiles.h; on processors there is only `large`
+ * large, medium, small, rows, columns: see gpu_tiles.h
+ * on_gpu: whether groups of threads compute tiles; otherwise a thread does, and there is only the tile `large`
+ * processors: number of processors to keep busy; 0: those of the device
  * sum_of_parts: the kernel that adds the parts of sums */
 NATIVE_FUNCTION(correlate, kind, n_dims, pads[6], stride[3], dilation[3], groups, unshared, typecode, large, medium,
-                small, rows, columns, sum_of_parts)
+                small, rows, columns, on_gpu, processors, sum_of_parts)
 
 #include "convolution/conv_shapes.h"
 
@@ -178,7 +180,7 @@ static void push_steps(Arguments *args, const ssize_t *values, int count)
 
 typedef struct {
     Tile tiles[N_TILES];
-    int n_tiles;
+    int n_tiles, on_gpu;
     size_t processors;
 } Device;
 
@@ -198,8 +200,8 @@ static int launch(const Sum *s, const Device *device)
     size_t n = columns_of(s), batch = products_of(s) * s->parts;
     const Tile *tile =
         &device->tiles[choose_tile(device->tiles, device->n_tiles, batch, s->m, n, device->processors, &cost)];
-    size_t count = batch * tiles_of(s->m, n, tile), most = device->processors * (device->n_tiles > 1 ? 64 : 4);
-    size_t groups[2] = {count < most ? count : most, 1}, side = device->n_tiles > 1 ? 16 : 1, group[2] = {side, side};
+    size_t count = batch * tiles_of(s->m, n, tile), most = device->processors * (device->on_gpu ? 64 : 4);
+    size_t groups[2] = {count < most ? count : most, 1}, side = device->on_gpu ? 16 : 1, group[2] = {side, side};
     Arguments args = {0};
     push_sizes(&args, &s->groups, (int)((&s->b_size - &s->groups) + 1));
     args_push(&args, &s->sparse);
@@ -220,10 +222,9 @@ static int launch(const Sum *s, const Device *device)
 /* Return the number of parts into which to divide the sums, so that all processors have work. */
 static size_t parts_of(const Sum *s, const Device *device)
 {
-    int on_gpu = device->n_tiles > 1;
     size_t count = products_of(s) * tiles_of(s->m, columns_of(s), &device->tiles[device->n_tiles - 1]);
-    size_t wanted = device->processors * (on_gpu ? 2 : 1), length = s->q * s->t[0] * s->t[1] * s->t[2];
-    size_t parts = count < wanted ? wanted / count : 1, most = length / (on_gpu ? 256 : 2048);
+    size_t wanted = device->processors * (device->on_gpu ? 2 : 1), length = s->q * s->t[0] * s->t[1] * s->t[2];
+    size_t parts = count < wanted ? wanted / count : 1, most = length / (device->on_gpu ? 256 : 2048);
     parts = parts < most ? parts : most;
     return parts < 1 ? 1 : parts > 64 ? 64 : parts;
 }
@@ -242,15 +243,15 @@ static int add_parts(gpukernel *kernel, size_t n, size_t parts, PyGpuArrayObject
 static int compute(const struct geometry *g, PyGpuArrayObject *first, PyGpuArrayObject *second, PyGpuArrayObject *out,
                    const struct correlate_params *params)
 {
-    const device_info *info = &out->context->ctx->info;
     int n = (int)params->n_dims, kind = (int)params->kind, unshared = params->unshared != 0, status = 0;
     size_t size = gpuarray_get_elsize((int)params->typecode), total = gpu_size(&out->ga);
     int number = params->typecode == GA_HALF ? GA_FLOAT : (int)params->typecode;
     Array one = describe(&first->ga, n, size), two = describe(&second->ga, n, size), result = describe(&out->ga, n, size);
-    Device device = {.n_tiles = info->vector_bytes ? 1 : N_TILES, .processors = info->processors};
+    Device device = {.n_tiles = params->on_gpu ? N_TILES : 1, .on_gpu = params->on_gpu != 0};
     PyGpuArrayObject *partial = NULL;
     size_t parts = 1;
     int64_t phases[3] = {1, 1, 1};
+    device.processors = params->processors ? (size_t)params->processors : out->context->ctx->info.processors;
     fill_tiles(device.tiles, params->large, params->medium, params->small, params->rows, params->columns);
     for (int d = 0; kind == INPUTS && d < 3; ++d)
         phases[d] = g->stride[d] < g->image[d] ? g->stride[d] : g->image[d];
