@@ -3,6 +3,7 @@
 All documented names are exported here.
 """
 
+from theano_ng.gpuarray.opt.conv import ConvMetaOptimizer, abstractconv_groupopt, conv_metaopt
 from theano_ng.gpuarray.opt.databases import (
     gpu_cut_copies,
     gpu_optimizer,
@@ -21,6 +22,7 @@ from theano_ng.gpuarray.opt.transfers import cut_gpua_constant_transfers, local_
 from theano_ng.gpuarray.opt import (
     arrays,
     blas,
+    conv,
     elementwise,
     final,
     indices,
