@@ -10,10 +10,10 @@ import time
 
 import numpy as np
 
-from theano_ng.gof.graph import Apply
+from theano_ng.gof.graph import Apply, Variable
 from theano_ng.gof.optdb import LocalGroupDB
 from theano_ng.gof.rewriting import LocalMetaOptimizer, LocalMetaOptimizerSkipAssertionError, local_optimizer
-from theano_ng.gpuarray.basic_ops import as_gpuarray_variable
+from theano_ng.gpuarray.basic_ops import as_gpuarray_variable, host_from_gpu
 from theano_ng.gpuarray.corr import (
     GpuCorr3dMM,
     GpuCorr3dMM_gradInputs,
@@ -28,7 +28,7 @@ from theano_ng.gpuarray.opt.arrays import with_pattern
 from theano_ng.gpuarray.opt.databases import op_lifter, register_opt, register_opt2
 from theano_ng.gpuarray.reshaping import GpuReshape
 from theano_ng.gpuarray.subtensor import GpuSubtensor
-from theano_ng.gpuarray.twin import host_variable, on_host
+from theano_ng.gpuarray.twin import host_variable
 from theano_ng.gpuarray.type import GpuArrayType, gpuarray_shared_constructor
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.nnet.convolution.abstract import (
@@ -87,7 +87,10 @@ def _moved(op, context_name, inputs, outputs):
 @register_opt("fast_compile", "conv_dnn", "cudnn")
 @op_lifter(list(_ALL))
 def local_gpua_abstractconv(op, context_name, inputs, outputs):
-    """Move a convolution to the device. It is still abstract."""
+    """Move a convolution to the device. It is still abstract.
+
+    AbstractConv2d()(host(M), host(N))  ->  host(moved(AbstractConv2d(), M, N))
+    """
     return _moved(op, context_name, inputs, outputs)
 
 
@@ -100,7 +103,10 @@ def local_gpua_lift_abstractconv_graph(op, context_name, inputs, outputs):
 @register_opt()
 @op_lifter(list(_ALL))
 def local_conv_gpu_conv(op, context_name, inputs, outputs):
-    """Move a convolution to the device, as `local_gpua_abstractconv` does, even if the tag ``conv_dnn`` is excluded."""
+    """Move a convolution to the device, as `local_gpua_abstractconv` does, even if the tag ``conv_dnn`` is excluded.
+
+    AbstractConv3d()(host(U), host(V))  ->  host(moved(AbstractConv3d(), U, V))
+    """
     return _moved(op, context_name, inputs, outputs)
 
 
@@ -109,11 +115,14 @@ def local_conv_gpu_conv(op, context_name, inputs, outputs):
 def local_gpua_error_convop(op, context_name, inputs, outputs):
     """Express the convolution of earlier versions by an abstract convolution, which other rules move to the device.
 
-    (In Theano 1.0, this rule raised an error, because ConvOp had no implementation for devices.)
+    ConvOp(output_mode="full")(host(M), host(N))  ->  AbstractConv2d(border_mode="full")(host(M), host(N))
+
+    In Theano 1.0, this rule raised an error, because ConvOp had no implementation for devices.
     """
     if outputs[0].dtype not in DTYPES:
         return False
-    return [patternbroadcast(op.expression(*on_host(inputs)), outputs[0].broadcastable)]
+    images, kernels = [host_from_gpu(as_gpuarray_variable(v, context_name)) for v in inputs]
+    return [patternbroadcast(op.expression(images, kernels), outputs[0].broadcastable)]
 
 
 # ---- Ops of the device ----
@@ -274,64 +283,71 @@ local_abstractconv3d_gradinputs_gemm = _implementation(
     "  ->  GpuCorr3dMM_gradInputs()(U, V, [i[0], i[1], i[2]])",
     "local_abstractconv3d_gradinputs_gemm",
 )
-# The names in the group, and the rules
-for _name, _rule in (
-    ("local_abstractconv_gemm", local_abstractconv_gemm),
-    ("local_abstractconv3d_gemm", local_abstractconv3d_gemm),
-    ("local_abstractconv_gradweights_gemm", local_abstractconv_gradweights_gemm),
-    ("local_abstractconv3d_gradweights_gemm", local_abstractconv3d_gradweights_gemm),
-    ("local_abstractconv_gradinputs", local_abstractconv_gradinputs_gemm),
-    ("local_abstractconv3d_gradinputs", local_abstractconv3d_gradinputs_gemm),
+# The names in the group, and the rules. The positions 1 and 2 are for cuDNN.
+for _position, (_name, _rule) in enumerate(
+    (
+        ("local_abstractconv_gemm", local_abstractconv_gemm),
+        ("local_abstractconv3d_gemm", local_abstractconv3d_gemm),
+        ("local_abstractconv_gradweights_gemm", local_abstractconv_gradweights_gemm),
+        ("local_abstractconv3d_gradweights_gemm", local_abstractconv3d_gradweights_gemm),
+        ("local_abstractconv_gradinputs", local_abstractconv_gradinputs_gemm),
+        ("local_abstractconv3d_gradinputs", local_abstractconv3d_gradinputs_gemm),
+    ),
+    3,
 ):
-    abstractconv_groupopt.register(_name, _rule, "30", "conv_gemm", "fast_compile", "fast_run", "gpuarray")
-del _name, _rule
+    abstractconv_groupopt.register(
+        _name, _rule, "30", "conv_gemm", "fast_compile", "fast_run", "gpuarray", position=_position
+    )
+del _position, _name, _rule
 
 
 # ---- the choice by measurements ----
 
-local_abstractconv_gemm_def = local_abstractconv_gemm
-local_abstractconv3d_gemm_def = local_abstractconv3d_gemm
+local_abstractconv_gemm_def = _implementation(
+    2, FORWARD, "The rule `local_abstractconv_gemm`, for measurements.", "local_abstractconv_gemm_def"
+)
+local_abstractconv3d_gemm_def = _implementation(
+    3, FORWARD, "The rule `local_abstractconv3d_gemm`, for measurements.", "local_abstractconv3d_gemm_def"
+)
 local_abstractconv_gemm_alt = _implementation(
     2,
     FORWARD,
-    'moved(AbstractConv2d(filter_flip=False, border_mode="full"), M, N)'
-    "  ->  GpuCorrMM_gradInputs()(N[:, :, ::-1, ::-1].dimshuffle(1, 0, 2, 3), M)",
+    "The alternative `_forward_alternative` in two dimensions.",
     "local_abstractconv_gemm_alt",
     alternative=True,
 )
 local_abstractconv3d_alt = _implementation(
     3,
     FORWARD,
-    "The rule `local_abstractconv_gemm_alt` in three dimensions.",
+    "The alternative `_forward_alternative` in three dimensions.",
     "local_abstractconv3d_alt",
     alternative=True,
 )
 local_abstractconv_gemm_gradweights_alt = _implementation(
     2,
     WEIGHTS,
-    "moved(AbstractConv2d_gradWeights(filter_flip=False), M, N, i)"
-    "  ->  GpuCorrMM()(M.dimshuffle(1, 0, 2, 3), N.dimshuffle(1, 0, 2, 3)).dimshuffle(1, 0, 2, 3)",
+    "The alternative `_weights_alternative` in two dimensions.",
     "local_abstractconv_gemm_gradweights_alt",
     alternative=True,
 )
 local_abstractconv3d_gemm_gradweights_alt = _implementation(
     3,
     WEIGHTS,
-    "The rule `local_abstractconv_gemm_gradweights_alt` in three dimensions.",
+    "The alternative `_weights_alternative` in three dimensions.",
     "local_abstractconv3d_gemm_gradweights_alt",
     alternative=True,
 )
 local_abstractconv_gradinputs_gemm_alt = _implementation(
     2,
     INPUTS,
-    'moved(AbstractConv2d_gradInputs(), M, N, i)  ->  GpuCorrMM("full")(N, M.dimshuffle(1, 0, 2, 3))',
+    "The alternative `_inputs_alternative` in two dimensions.",
     "local_abstractconv_gradinputs_gemm_alt",
     alternative=True,
 )
 local_abstractconv3d_gradinputs_gemm_alt = _implementation(
     3,
     INPUTS,
-    "The rule `local_abstractconv_gradinputs_gemm_alt` in three dimensions.",
+    "The alternative `_inputs_alternative` in three dimensions.",
     "local_abstractconv3d_gradinputs_gemm_alt",
     alternative=True,
 )
@@ -405,10 +421,15 @@ class ConvMetaOptimizer(LocalMetaOptimizer):
                 )
             elif v in inputs:
                 result[v] = as_tensor_variable(np.array(shape, v.dtype))
+                # Rules may use the elements of the vector, as `elements` returns them.
+                for element, length in zip(elements(v, convdim), shape):
+                    if isinstance(element, Variable) and element.owner is not None:
+                        result[element] = as_tensor_variable(np.array(length, element.dtype))
         return result
 
 
 conv_metaopt = ConvMetaOptimizer()
+conv_metaopt.__name__ = "conv_metaopt"
 for _rule in (
     local_abstractconv_gemm_def,
     local_abstractconv3d_gemm_def,
