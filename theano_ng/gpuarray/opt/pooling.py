@@ -35,7 +35,7 @@ def local_gpu_average_pool_grad(op, ctx_name, inputs, outputs):
 @lifts(DownsampleFactorMaxGradGrad, tags=())
 def local_gpu_downsample_factor_max_grad_grad(op, ctx_name, inputs, outputs):
     """DownsampleFactorMaxGradGrad(True)(host(M), host(N), host(M), (2, 2))  ->
-        host(GpuDownsampleFactorMaxGradGrad(True)(M, N, M, (2, 2)))
+    host(GpuDownsampleFactorMaxGradGrad(True)(M, N, M, (2, 2)))
     """
     return GpuDownsampleFactorMaxGradGrad(op.ignore_border, op.mode, op.ndim)
 
