@@ -246,7 +246,8 @@ static int compute(const struct geometry *g, PyGpuArrayObject *first, PyGpuArray
     int n = (int)params->n_dims, kind = (int)params->kind, unshared = params->unshared != 0, status = 0;
     size_t size = gpuarray_get_elsize((int)params->typecode), total = gpu_size(&out->ga);
     int number = params->typecode == GA_HALF ? GA_FLOAT : (int)params->typecode;
-    Array one = describe(&first->ga, n, size), two = describe(&second->ga, n, size), result = describe(&out->ga, n, size);
+    Array one = describe(&first->ga, n, size), two = describe(&second->ga, n, size),
+          result = describe(&out->ga, n, size);
     Device device = {.n_tiles = params->on_gpu ? N_TILES : 1, .on_gpu = params->on_gpu != 0};
     PyGpuArrayObject *partial = NULL;
     size_t parts = 1;

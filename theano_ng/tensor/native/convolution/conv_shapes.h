@@ -18,7 +18,7 @@ struct geometry {
     int64_t batch, groups, filters, channels; /* filters, channels: number in one group */
     int64_t image[3], kernel[3], top[3];
     int64_t pad[3], stride[3], dilation[3]; /* pad: padding before the first pixel */
-    int flip; /* whether the kernels are reversed along all axes; `measure` sets 0 */
+    int flip;                               /* whether the kernels are reversed along all axes; `measure` sets 0 */
 };
 
 struct shape {
@@ -193,10 +193,8 @@ static int measure(const struct shape *inputs, int n_lengths, PyObject **given, 
                          TEXT(result, " x "));
             return -1;
         }
-    *g = (struct geometry){.batch = bottom.dims[0],
-                           .groups = groups,
-                           .filters = weights.dims[0] / groups,
-                           .channels = *channels};
+    *g = (struct geometry){
+        .batch = bottom.dims[0], .groups = groups, .filters = weights.dims[0] / groups, .channels = *channels};
     for (int i = 0; i < 3; ++i) {
         int axis = i - (3 - n);
         g->image[i] = axis < 0 ? 1 : bottom.dims[2 + axis];

@@ -72,7 +72,8 @@ static int find_pool_axes(PoolAxis *axes, int nd, int ndim, const npy_intp *shap
             return -1;
     for (int d = nd - 1; d >= 0; --d) {
         PoolAxis *a = &axes[d];
-        *a = (PoolAxis){.n = shape[before + d], .window = values[3 * d], .stride = values[3 * d + 1], .pad = values[3 * d + 2]};
+        *a = (PoolAxis){
+            .n = shape[before + d], .window = values[3 * d], .stride = values[3 * d + 1], .pad = values[3 * d + 2]};
         if (a->pad > 0 && !ignore_border) {
             PyErr_Format(PyExc_ValueError, "Pool: pad works only with ignore_border=True, got pad=%lld",
                          (long long)a->pad);
