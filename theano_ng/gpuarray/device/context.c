@@ -291,6 +291,18 @@ int gpucontext_sync(gpucontext *ctx)
     return waited(ctx, ctx->table->sync(ctx->device));
 }
 
+int gpucontext_host_alloc(gpucontext *ctx, size_t size, void **memory)
+{
+    USABLE(ctx);
+    return context_checked(ctx, ctx->table->host_alloc(ctx->device, size, memory));
+}
+
+void gpucontext_host_free(gpucontext *ctx, void *memory)
+{
+    if (context_is_open(ctx))
+        ctx->table->host_free(ctx->device, memory);
+}
+
 /* ---- memory ---- */
 
 /* Allocate a gpudata record that has one reference, and no device memory yet. */

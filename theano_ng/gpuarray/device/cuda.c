@@ -7,8 +7,9 @@
  * arrays can be exchanged with them without further synchronization. Unlike the legacy stream, a blocking stream can
  * record graphs.
  *
- * Host memory is copied through two staging buffers of pinned memory, one for each direction. `write` returns when the
- * source has been copied into the buffer; the device reads the buffer later, in stream order. Several threads can call
+ * Host memory is copied through staging buffers of page-locked memory, unless the source is page-locked. `write` returns
+ * when the source can be reused; the target changes later, in stream order. Large copies to the device run in a second
+ * stream, beside computations. Several threads can call
  * `write`, `read` and `sync` at the same time. */
 #define _GNU_SOURCE
 #include "cuda.h"
@@ -21,7 +22,8 @@
 /* Size of each half of a staging buffer, in bytes. It is so large that the transfer of a half (about 0.2 ms) takes
  * much longer than the calls to the driver. */
 #define HALF ((size_t)4 << 20)
-#define STEP ((size_t)64) /* pieces in the upload buffer begin at multiples of this number of bytes */
+#define LARGE ((size_t)256 << 10) /* copies to the device of at least this number of bytes use the second stream */
+#define STEP ((size_t)64)         /* pieces in the upload buffer begin at multiples of this number of bytes */
 
 struct cuda_functions cuda;
 
@@ -201,6 +203,46 @@ static void close_staging(struct cuda_staging *staging)
         cuda.cuMemFreeHost(staging->memory);
 }
 
+/* Create what large copies need, at the first of them. If memory on the device is scarce, return GA_MEMORY_ERROR. */
+static int open_large_uploads(cuda_device *d)
+{
+    struct cuda_large_uploads *large = &d->large;
+    if (large->stream)
+        return GA_NO_ERROR;
+    if (!large->memory)
+        CUDA_CHECK(d, cuda.cuMemAlloc_v2(&large->memory, CUDA_UPLOAD_SLOTS * HALF), "cuMemAlloc");
+    for (int i = 0; i < CUDA_UPLOAD_SLOTS; ++i) {
+        if (!large->slot[i].landed)
+            CUDA_CHECK(d, cuda.cuEventCreate(&large->slot[i].landed, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
+        if (!large->slot[i].taken)
+            CUDA_CHECK(d, cuda.cuEventCreate(&large->slot[i].taken, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
+    }
+    if (!large->staging.copied[0]) {
+        int code = open_staging(d, &large->staging);
+        if (code != GA_NO_ERROR)
+            return code;
+    }
+    CUDA_CHECK(d, cuda.cuStreamCreate(&large->stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+    return GA_NO_ERROR;
+}
+
+static void close_large_uploads(struct cuda_large_uploads *large)
+{
+    if (large->stream) {
+        cuda.cuStreamSynchronize(large->stream);
+        cuda.cuStreamDestroy_v2(large->stream);
+    }
+    for (int i = 0; i < CUDA_UPLOAD_SLOTS; ++i) {
+        if (large->slot[i].landed)
+            cuda.cuEventDestroy_v2(large->slot[i].landed);
+        if (large->slot[i].taken)
+            cuda.cuEventDestroy_v2(large->slot[i].taken);
+    }
+    if (large->memory)
+        cuda.cuMemFree_v2(large->memory);
+    close_staging(&large->staging);
+}
+
 static int open_stream(cuda_device *d)
 {
     CUDA_ENTER(d);
@@ -217,6 +259,7 @@ static int cuda_open(const char *name, int flags, device **opened)
         return GA_MEMORY_ERROR;
     d->base.table = &device_cuda;
     pthread_mutex_init(&d->upload.staging.lock, NULL);
+    pthread_mutex_init(&d->large.staging.lock, NULL);
     pthread_mutex_init(&d->download.lock, NULL);
     int code = open_named(d, name, flags);
     return code == GA_NO_ERROR ? open_stream(d) : code;
@@ -231,6 +274,7 @@ static void close_stream(cuda_device *d)
     if (d->stream)
         cuda.cuStreamSynchronize(d->stream);
     cuda_forget_programs(d);
+    close_large_uploads(&d->large);
     close_staging(&d->upload.staging);
     close_staging(&d->download);
     if (d->stream)
@@ -251,6 +295,7 @@ static void cuda_close(device *base)
     }
     cuda_forget_programs(d);
     pthread_mutex_destroy(&d->upload.staging.lock);
+    pthread_mutex_destroy(&d->large.staging.lock);
     pthread_mutex_destroy(&d->download.lock);
     free(d);
 }
@@ -345,12 +390,75 @@ static int upload_turn(cuda_device *d)
     return GA_NO_ERROR;
 }
 
+/* Return whether host memory is page-locked, so that the device can read it itself. */
+static int is_page_locked(const void *memory, size_t size)
+{
+    for (int last = 0; last < 2; ++last) {
+        int type = 0;
+        CUdeviceptr at = (CUdeviceptr)(uintptr_t)memory + (last ? size - 1 : 0);
+        if (cuda.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at) != CUDA_SUCCESS
+            || type != CU_MEMORYTYPE_HOST)
+            return 0;
+    }
+    return 1;
+}
+
+/* Copy one piece to the next slot, and from there to the target. */
+static int upload_piece(cuda_device *d, device_memory to, const void *from, size_t size)
+{
+    struct cuda_large_uploads *large = &d->large;
+    unsigned i = large->next++ % CUDA_UPLOAD_SLOTS;
+    CUdeviceptr memory = large->memory + i * HALF;
+    if (large->slot[i].used)
+        CUDA_CHECK(d, cuda.cuStreamWaitEvent(large->stream, large->slot[i].taken, 0), "cuStreamWaitEvent");
+    CUDA_CHECK(d, cuda.cuMemcpyHtoDAsync_v2(memory, from, size, large->stream), "cuMemcpyHtoDAsync");
+    CUDA_CHECK(d, cuda.cuEventRecord(large->slot[i].landed, large->stream), "cuEventRecord");
+    CUDA_CHECK(d, cuda.cuStreamWaitEvent(d->stream, large->slot[i].landed, 0), "cuStreamWaitEvent");
+    CUDA_CHECK(d, cuda.cuMemcpyAsync(to, memory, size, d->stream), "cuMemcpyAsync");
+    CUDA_CHECK(d, cuda.cuEventRecord(large->slot[i].taken, d->stream), "cuEventRecord");
+    large->slot[i].used = 1;
+    return GA_NO_ERROR;
+}
+
+/* Copy to the device in pieces, in the stream of large copies. Wait until the device has read the source, if it is
+ * page-locked. Return GA_MEMORY_ERROR, and copy nothing, if memory on the device is scarce. */
+static int upload_large(cuda_device *d, device_memory to, const void *from, size_t size)
+{
+    struct cuda_staging *staging = &d->large.staging;
+    int direct = is_page_locked(from, size);
+    LOCKED(&staging->lock);
+    int code = open_large_uploads(d);
+    if (code == GA_NO_ERROR && !direct)
+        code = staging_ready(d, staging);
+    for (size_t done = 0; code == GA_NO_ERROR && done < size; done += HALF) {
+        size_t piece = size - done < HALF ? size - done : HALF;
+        int half = (int)(done / HALF & 1);
+        const char *source = (const char *)from + done;
+        if (!direct) {
+            char *here = staging->memory + (size_t)half * HALF;
+            CUDA_CHECK(d, cuda.cuEventSynchronize(staging->copied[half]), "cuEventSynchronize");
+            source = memcpy(here, source, piece);
+        }
+        code = upload_piece(d, to + done, source, piece);
+        if (code == GA_NO_ERROR)
+            CUDA_CHECK(d, cuda.cuEventRecord(staging->copied[half], d->large.stream), "cuEventRecord");
+        if (code == GA_NO_ERROR && direct && done + HALF >= size)
+            CUDA_CHECK(d, cuda.cuEventSynchronize(staging->copied[half]), "cuEventSynchronize");
+    }
+    return code;
+}
+
 static int cuda_write(device *base, device_memory to, size_t offset, const void *from, size_t size)
 {
     cuda_device *d = (cuda_device *)base;
     struct cuda_upload *upload = &d->upload;
     CUDA_NOT_CAPTURING(d, "a transfer from the host");
     CUDA_ENTER(d);
+    if (size >= LARGE) {
+        int code = upload_large(d, to + offset, from, size);
+        if (code != GA_MEMORY_ERROR)
+            return code;
+    }
     LOCKED(&upload->staging.lock);
     int code = staging_ready(d, &upload->staging);
     ++upload->copies;

@@ -28,6 +28,9 @@ struct cuda_staging {
     CUevent copied[2]; /* for each half, the event that follows the last copy from or to it */
 };
 
+/* Number of slots of large copies to the device */
+enum { CUDA_UPLOAD_SLOTS = 8 };
+
 /* Copies to the device share a buffer: a small copy is appended to the data of earlier copies. */
 struct cuda_upload {
     struct cuda_staging staging;
@@ -35,6 +38,20 @@ struct cuda_upload {
     size_t used;       /* bytes used of this half */
     int on_its_way[2]; /* for each half, whether `copied` has been recorded, and may not have happened yet */
     uint64_t copies;   /* number of copies so far */
+};
+
+/* Large copies to the device have a stream of their own, so that they do not wait for computations, which may still use
+ * the target. This stream copies pieces to memory on the device, the slots, and the stream of the computations copies them
+ * from there to the target. `landed` follows the first copy, and `taken` the second. */
+struct cuda_large_uploads {
+    struct cuda_staging staging; /* for sources that are not page-locked */
+    CUstream stream;             /* NULL until the first large copy */
+    CUdeviceptr memory;
+    struct {
+        CUevent landed, taken;
+        int used; /* whether `taken` has been recorded */
+    } slot[CUDA_UPLOAD_SLOTS];
+    unsigned next;
 };
 
 typedef struct cuda_device {
@@ -45,6 +62,7 @@ typedef struct cuda_device {
     CUcontext context; /* the primary context, which all libraries in a process share */
     CUstream stream;
     struct cuda_upload upload;
+    struct cuda_large_uploads large;
     struct cuda_staging download;
     int capability;        /* 90 means 9.0 */
     _Atomic int capturing; /* launches are being recorded */

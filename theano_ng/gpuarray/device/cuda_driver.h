@@ -71,6 +71,9 @@ enum {
     CU_CTX_SCHED_SPIN = 1,
     CU_CTX_SCHED_YIELD = 2,
     CU_STREAM_DEFAULT = 0,
+    CU_STREAM_NON_BLOCKING = 1,
+    CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2,
+    CU_MEMORYTYPE_HOST = 1,
     CU_EVENT_DISABLE_TIMING = 2,
     CU_STREAM_CAPTURE_MODE_RELAXED = 2,
     CU_JIT_ERROR_LOG_BUFFER = 5,
@@ -104,6 +107,7 @@ enum {
     X(cuMemFree_v2, (CUdeviceptr))                                                                                    \
     X(cuMemAllocHost_v2, (void **, size_t))                                                                           \
     X(cuMemFreeHost, (void *))                                                                                        \
+    X(cuPointerGetAttribute, (void *, int, CUdeviceptr))                                                              \
     X(cuMemcpyHtoDAsync_v2, (CUdeviceptr, const void *, size_t, CUstream))                                            \
     X(cuMemcpyDtoHAsync_v2, (void *, CUdeviceptr, size_t, CUstream))                                                  \
     X(cuMemcpyAsync, (CUdeviceptr, CUdeviceptr, size_t, CUstream))                                                    \

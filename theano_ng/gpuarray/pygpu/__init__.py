@@ -22,6 +22,7 @@ from theano_ng.gpuarray.pygpu.gpuarray import (
     count_devices,
     count_platforms,
     empty,
+    empty_pinned,
     from_dlpack,
     from_gpudata,
     get_default_context,

@@ -40,6 +40,8 @@ cdef extern from "gpuarray/buffer.h" nogil:
     const char *gpucontext_error(gpucontext *, int code)
     int gpucontext_property(gpucontext *, int property, void *value)
     int gpucontext_sync(gpucontext *)
+    int gpucontext_host_alloc(gpucontext *, size_t size, void **memory)
+    void gpucontext_host_free(gpucontext *, void *memory)
     gpudata *gpudata_alloc(gpucontext *, size_t size, void *data, int flags, int *code)
     gpudata *gpudata_wrap(gpucontext *, unsigned long long address, size_t size, void *owner, void (*free_owner)(void *) noexcept, int *code)
     unsigned long long gpudata_address(gpudata *)

@@ -157,6 +157,54 @@ def empty(shape, dtype="float64", order="C", context=None, cls=None):
     return pygpu_empty(nd, dims, dtype_to_typecode(dtype), _order(order), _context(context), cls)
 
 
+cdef class _PageLocked:
+    """Page-locked memory of the host, as an object with a buffer."""
+
+    cdef GpuContext context
+    cdef void *memory
+    cdef Py_ssize_t size
+
+    def __getbuffer__(self, Py_buffer *buffer, int flags):
+        PyBuffer_FillInfo(buffer, self, self.memory, self.size, 0, flags)
+
+    def __dealloc__(self):
+        if self.memory != NULL:
+            gpucontext_host_free(self.context.ctx, self.memory)
+
+
+def empty_pinned(shape, dtype="float64", context=None):
+    """Return an uninitialized NumPy array in page-locked memory. A device reads such memory by itself, without a copy in
+    between, so that transfers to the device are faster. Page-locked memory is scarce.
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+    dtype : dtype
+    context : GpuContext, optional
+        Default: the default context.
+
+    Returns
+    -------
+    numpy.ndarray
+        In C order. If the device has no page-locked memory (OpenCL), the memory is ordinary.
+
+    Raises
+    ------
+    MemoryError
+    """
+    cdef _PageLocked made = _PageLocked.__new__(_PageLocked)
+    cdef int code
+    array = np.empty(shape, dtype)
+    if array.nbytes == 0:
+        return array
+    made.context, made.size = _context(context), array.nbytes
+    code = gpucontext_host_alloc(made.context.ctx, made.size, &made.memory)
+    if code == GA_UNSUPPORTED_ERROR:
+        return array
+    pygpu_raise(made.context.ctx, code)
+    return np.frombuffer(made, array.dtype).reshape(array.shape)
+
+
 def zeros(shape, dtype="float64", order="C", context=None, cls=None):
     """Return a new array of zeros. The parameters are the same as for `empty`."""
     cdef size_t dims[32]

@@ -100,6 +100,8 @@ _PROTOTYPES = {
     "gpucontext_error": (c_char_p, [c_void_p, c_int]),
     "gpucontext_property": (c_int, [c_void_p, c_int, c_void_p]),
     "gpucontext_sync": (c_int, [c_void_p]),
+    "gpucontext_host_alloc": (c_int, [c_void_p, c_size_t, POINTER(c_void_p)]),
+    "gpucontext_host_free": (None, [c_void_p, c_void_p]),
     "gpucontext_watch": (c_int, [c_void_p, c_uint, POINTER(Watch)]),
     "index_error_found": (POINTER(FoundError), []),
     "gpudata_alloc": (c_void_p, [c_void_p, c_size_t, c_void_p, c_int, POINTER(c_int)]),

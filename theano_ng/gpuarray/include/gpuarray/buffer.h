@@ -49,6 +49,11 @@ int gpucontext_property(gpucontext *, int property, void *value);
 /* Wait for all work of the context. */
 int gpucontext_sync(gpucontext *);
 
+/* Allocate page-locked memory of the host, which the device can read and write by itself. Return GA_UNSUPPORTED_ERROR if
+ * the device has no such memory. */
+int gpucontext_host_alloc(gpucontext *, size_t size, void **memory);
+void gpucontext_host_free(gpucontext *, void *memory);
+
 /* Flags of gpudata_alloc. */
 #define GA_BUFFER_INIT 0x4 /* copy the content from `data` */
 

@@ -385,6 +385,11 @@ CUresult cuMemFree_v2(CUdeviceptr memory)
     return 0;
 }
 
+static struct {
+    char *memory;
+    size_t size;
+} pinned[64];
+
 CUresult cuMemAllocHost_v2(void **memory, size_t size)
 {
     NEEDS_CONTEXT;
@@ -392,12 +397,33 @@ CUresult cuMemAllocHost_v2(void **memory, size_t size)
     CALL("cuMemAllocHost");
     *memory = malloc(size);
     ++state.pinned;
+    for (int i = 0; i < 64; ++i)
+        if (!pinned[i].memory) {
+            pinned[i].memory = *memory;
+            pinned[i].size = size;
+            break;
+        }
     return 0;
+}
+
+/* The attribute is the type of the memory. Pageable memory is unknown to the driver. */
+CUresult cuPointerGetAttribute(void *type, int attribute, CUdeviceptr at)
+{
+    LOCKED;
+    for (int i = 0; i < 64; ++i)
+        if (pinned[i].memory && at - (CUdeviceptr)(uintptr_t)pinned[i].memory < pinned[i].size) {
+            *(int *)type = CU_MEMORYTYPE_HOST;
+            return attribute == CU_POINTER_ATTRIBUTE_MEMORY_TYPE ? 0 : CUDA_ERROR_INVALID_VALUE;
+        }
+    return CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuMemFreeHost(void *memory)
 {
     LOCKED;
+    for (int i = 0; i < 64; ++i)
+        if (pinned[i].memory == memory)
+            pinned[i].memory = NULL;
     free(memory);
     --state.pinned;
     return 0;
