@@ -6,9 +6,10 @@ Sorts on devices are always stable, and the results do not depend on the timing 
 from theano_ng.gof.native import NativeCode
 from theano_ng.gpuarray.kernels import sort as kernels
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
+from theano_ng.gpuarray.reshaping import GpuReshape
 from theano_ng.gpuarray.transfers import as_gpuarray_variable, host_from_gpu, infer_context_name
 from theano_ng.gpuarray.twin import TwinOp, host_variable
-from theano_ng.tensor.sort import ArgSortOp, SortOp, TopKOp
+from theano_ng.tensor.sort import ArgSortOp, SortOp, TopKOp, _variable_is_none
 
 __all__ = ["GpuArgSortOp", "GpuSortOp", "GpuTopKOp"]
 
@@ -67,8 +68,8 @@ class _GpuSorting(TwinOp):
     def make_node(self, input, axis=-1):
         context_name = infer_context_name(input)
         x = as_gpuarray_variable(input, context_name)
-        if axis is None:
-            x, axis = x.flatten(), 0
+        if axis is None or _variable_is_none(axis):
+            x, axis = GpuReshape(1)(x, [-1]), 0
         host = self.host_op(None).make_node(host_from_gpu(x), host_variable(axis))
         return self.on_device([x, host.inputs[1]], host, context_name)
 

@@ -12,8 +12,6 @@ several groups share a line; then counting, adding the counts, and moving are ke
 depend on the timing of the threads.
 """
 
-import itertools
-
 import numpy as np
 
 from theano_ng.gpuarray.kernels import snippets
@@ -54,7 +52,6 @@ WITHIN_KERNEL %(T)s tng_key_%(dtype)s(%(T)s b)
 _FAST_KEY = """
 WITHIN_KERNEL %(T)s tng_fast_key_%(dtype)s(%(T)s b)
 {
-    const %(T)s sign = (%(T)s)((%(T)s)1 << %(last)d);
     return (%(T)s)(%(order)s);
 }
 """
@@ -93,8 +90,10 @@ def _key(dtype):
 
 def _fast_key(dtype):
     """Return the function that returns the key of an element faster, but not of NaN and -0."""
-    order = "b & sign ? ~b : b | sign" if dtype.startswith("float") else "tng_key_%s(b)" % dtype
-    return _FAST_KEY % _words(dtype, order=order)
+    words, order = _words(dtype), "tng_key_%s(b)" % dtype
+    if dtype.startswith("float"):
+        order = "b >> %(last)d ? ~b : b | (%(T)s)1 << %(last)d" % words
+    return _FAST_KEY % {**words, "order": order}
 
 
 # ---------------------------------------------------------------------------------------------------------- processors
@@ -358,7 +357,9 @@ WITHIN_KERNEL void tng_move_%(dtype)s%(indices)s(GLOBAL_MEM const %(T)s *x, GLOB
     %(T)s own[%(each)d];
     for (ga_uint d = 0; d < %(digits)d; ++d)
         counters[TNG_PADDED(d * LDIM_0 + LID_0)] = 0;
-    for (ga_uint e = 0; e < mine; ++e) {
+    for (ga_uint e = 0; e < %(each)d; ++e) {
+        if (e >= mine)
+            break;
         own[e] = x[begin + first + e];
         ++counters[TNG_PADDED(((ga_uint)((%(T)s)(tng_key_%(dtype)s(own[e]) ^ flip) >> shift) & (%(digits)d - 1)) * LDIM_0 + LID_0)];
     }
@@ -376,7 +377,9 @@ WITHIN_KERNEL void tng_move_%(dtype)s%(indices)s(GLOBAL_MEM const %(T)s *x, GLOB
     for (ga_uint d = LID_0; d <= %(digits)d; d += LDIM_0)
         starts[d] = d < %(digits)d ? counters[TNG_PADDED(d * LDIM_0)] : count;
     local_barrier();
-    for (ga_uint e = 0; e < mine; ++e) {
+    for (ga_uint e = 0; e < %(each)d; ++e) {
+        if (e >= mine)
+            break;
         const ga_uint d = (ga_uint)((%(T)s)(tng_key_%(dtype)s(own[e]) ^ flip) >> shift) & (%(digits)d - 1);
         const ga_uint at = counters[TNG_PADDED(d * LDIM_0 + LID_0)]++;
         staged[at] = own[e];
@@ -623,14 +626,18 @@ WITHIN_KERNEL void tng_copy_best_%(dtype)s(GLOBAL_MEM const %(T)s *x, ga_size be
         const ga_uint mine = first >= end ? 0 : end - first < 4 ? (ga_uint)(end - first) : 4;
         %(T)s own[4];
         ga_uint counts = 0; /* the lower half counts keys below the limit, the upper half keys equal to it */
-        for (ga_uint e = 0; e < mine; ++e) {
+        for (ga_uint e = 0; e < 4; ++e) {
+            if (e >= mine)
+                break;
             own[e] = x[first + e];
             const %(T)s key = tng_key_%(dtype)s(own[e]) ^ flip;
             counts += key < limit ? 1u : key == limit ? 65536u : 0u;
         }
         const ga_uint until = tng_running_sum(sums, counts);
         ga_size lower = before[0] + ((until - counts) & 65535u), same = before[1] + ((until - counts) >> 16);
-        for (ga_uint e = 0; e < mine; ++e) {
+        for (ga_uint e = 0; e < 4; ++e) {
+            if (e >= mine)
+                break;
             const %(T)s key = tng_key_%(dtype)s(own[e]) ^ flip;
             if (key < limit || (key == limit && same < equal)) {
                 const ga_size at = lower + (same < equal ? same : equal);
@@ -840,9 +847,8 @@ def select_by_groups(dtype, context):
 
 def kernel_samples():
     """Return samples of the kernel source code, which tests compile; see `kernels.samples`."""
-    kernels = []
-    for dtype, indexed in itertools.product(("float16", "float32", "float64", "bool", "int16", "uint32", "int64"), (0, 1)):
-        kernels += [sort_by_threads(dtype, bool(indexed), None), *sort_by_groups(dtype, bool(indexed), None)]
-    for dtype in ("float16", "float32", "float64", "int8", "uint64"):
-        kernels += [select_by_threads(dtype, None), *select_by_groups(dtype, None)]
-    return [sample("sort", kernels)]
+    samples = []
+    for dtype in ("float16", "float32", "float64", "bool", "int16", "uint32", "int64"):
+        made = [*sort_by_groups(dtype, False, None), *sort_by_groups(dtype, True, None), *select_by_groups(dtype, None)]
+        samples.append(sample("sort, %s" % dtype, made))
+    return samples

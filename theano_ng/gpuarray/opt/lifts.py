@@ -123,7 +123,7 @@ LIFTS = (
      "ArgSortOp('stable')(host(A), 0)  ->  host(GpuArgSortOp('stable')(A, 0))"),
     (TopKOp, "local_gpua_topkop", None,
      lambda op, context: GpuTopKOp(op.axis, op.sorted, op.idx_dtype, op.return_values, op.return_indices),
-     "TopKOp()(host(A), i)  ->  [host(v) for v in GpuTopKOp()(A, i)]"),
+     "TopKOp()(host(A), n)  ->  [host(v) for v in GpuTopKOp()(A, n)]"),
 )
 # fmt: on
 
