@@ -452,8 +452,7 @@ KERNEL void KERNEL_NAME%(parameters)s)
 
 _GROUPS_WITH_INDICES = dict(
     staged_index="LOCAL_MEM ga_long staged_index[%d * %d];",
-    make_indices="for (ga_size i = LID_0; i < n && made; i += LDIM_0) zi[first + i] = (ga_long)i;"
-    " local_barrier();",
+    make_indices="for (ga_size i = LID_0; i < n && made; i += LDIM_0) zi[first + i] = (ga_long)i; local_barrier();",
     pass_indices="GLOBAL_MEM const ga_long *from_index = (p == 0 && !made ? xi : (p & 1 ? wi : zi)) + first;"
     " GLOBAL_MEM ga_long *to_index = (p & 1 ? zi : wi) + first;",
     index_arguments=", from_index, to_index",
@@ -762,9 +761,7 @@ def sort_by_threads(dtype, indexed, context):
 
 def select_by_threads(dtype, context):
     """Return the kernel for processors that selects the k best elements of lines. A thread processes a line."""
-    return DeviceKernel(
-        _SELECT_BY_THREADS % _words(dtype), _SELECT_TYPES, context, flags_of(dtype), (_key(dtype),)
-    )
+    return DeviceKernel(_SELECT_BY_THREADS % _words(dtype), _SELECT_TYPES, context, flags_of(dtype), (_key(dtype),))
 
 
 def sort_by_groups(dtype, indexed, context):
@@ -836,11 +833,7 @@ def select_by_groups(dtype, context):
         DeviceKernel(_COUNT_BEST_PIECES % words, count, context, flags, (key, _COUNT_BEST % words)),
         DeviceKernel(_ADD_COUNTS % words, (SIZE, SIZE, "*"), context),
         DeviceKernel(
-            _COPY_BEST_PIECES % words,
-            (*_SELECT_TYPES, "*", *_SHARE_TYPES),
-            context,
-            flags,
-            (key, _RUNNING_SUM, copy),
+            _COPY_BEST_PIECES % words, (*_SELECT_TYPES, "*", *_SHARE_TYPES), context, flags, (key, _RUNNING_SUM, copy)
         ),
     ]
 

@@ -123,7 +123,8 @@ static int tng_multinomial(int nin, int nout, PyObject **in, PyObject **out, con
         return -1;
     gpu_not_shared(out, &x.pvals->ga);
     gpu_not_shared(out, &x.unis->ga);
-    PyGpuArrayObject *z = gpu_alloc(out, x.pvals->context, 2, x.pvals->ga.dimensions, (int)params->typecode), *counts = z;
+    PyGpuArrayObject *z = gpu_alloc(out, x.pvals->context, 2, x.pvals->ga.dimensions, (int)params->typecode),
+                     *counts = z;
     if (z == NULL || gpu_size(&z->ga) == 0)
         return z == NULL ? -1 : 0;
     int convert = params->typecode != GA_LONG, status = -1, code;

@@ -263,9 +263,10 @@ static int select_lines(const Lines *l, const SelectKernels *kernels, size_t k, 
     }
     gpudata *counts = room(l, l->count * DIGITS * l->shares, sizeof(size_t));
     gpudata *states = counts == NULL ? NULL : room(l, 2 * l->count, sizeof(uint64_t));
-    int status = states == NULL                                              ? -1
-                 : find_limits(l, kernels, &k, x, states, counts) < 0        ? -1
-                                                                             : copy_pieces(l, kernels, &k, x, to, states, counts);
+    int status = states == NULL ? -1
+                 : find_limits(l, kernels, &k, x, states, counts) < 0
+                     ? -1
+                     : copy_pieces(l, kernels, &k, x, to, states, counts);
     release(counts);
     release(states);
     return status;
@@ -330,8 +331,8 @@ static Place place_of(const PyGpuArrayObject *a)
 /* Parameters of the Ops: the maximum number of threads in a group, and the arguments of divide(). */
 static Lines describe(const PyGpuArrayObject *x, unsigned axis, int64_t group, const char *who)
 {
-    Lines l = {x->context->ctx, who, x->ga.dimensions[axis], 1, gpuarray_get_elsize(x->ga.typecode), (size_t)group,
-               1, 0, 0};
+    Lines l = {
+        x->context->ctx, who, x->ga.dimensions[axis], 1, gpuarray_get_elsize(x->ga.typecode), (size_t)group, 1, 0, 0};
     for (unsigned i = 0; i < x->ga.nd; ++i)
         l.count *= i == axis ? 1 : x->ga.dimensions[i];
     return l;
@@ -399,8 +400,8 @@ static int make_results(Results *r, PyObject **out, PyGpuArrayObject *x, const s
     return 0;
 }
 
-NATIVE_FUNCTION(topk, axis, sorted, values, indices, index_type, group, least, groups, lines, count, add, move, positions,
-                select, count_digits, choose, count_best, add_best, copy_best)
+NATIVE_FUNCTION(topk, axis, sorted, values, indices, index_type, group, least, groups, lines, count, add, move,
+                positions, select, count_digits, choose, count_best, add_best, copy_best)
 static int tng_topk(int nin, int nout, PyObject **in, PyObject **out, const struct topk_params *params)
 {
     (void)nin, (void)nout;

@@ -196,7 +196,11 @@ def cases():
             _on_device(GPUA_mrg_uniform(GpuArrayType("float32", (False,), NAME)), 0),
             [STATES, np.array([9])],
         ),
-        ("GPUAMultinomialFromUniform", _on_device(GPUAMultinomialFromUniform("int64"), 0, 1), [UNIT, DRAWS, np.int64(2)]),
+        (
+            "GPUAMultinomialFromUniform",
+            _on_device(GPUAMultinomialFromUniform("int64"), 0, 1),
+            [UNIT, DRAWS, np.int64(2)],
+        ),
         ("GPUAChoiceFromUniform", _on_device(GPUAChoiceFromUniform("int64", True), 0, 1), [UNIT, DRAWS, np.int64(2)]),
         (
             "GPUAChoiceFromUniform without replacement",

@@ -203,7 +203,10 @@ def draws():
     p, u = gpu_variable("float32", 2), gpu_variable("float32", 1)
     counts = np.zeros(SHAPE)
     counts[:, 4] = 2
-    outputs = [GPUAMultinomialFromUniform("int32")(p, u, 2), *[GPUAChoiceFromUniform("int64", r)(p, u, 2) for r in (0, 1)]]
+    outputs = [
+        GPUAMultinomialFromUniform("int32")(p, u, 2),
+        *[GPUAChoiceFromUniform("int64", r)(p, u, 2) for r in (0, 1)],
+    ]
     expected = [counts, np.tile([4, 5], (5, 1)), np.full((5, 2), 4)]
     given = [np.full(SHAPE, 1 / 9, "float32"), np.repeat(np.float32([0.5, 0.51]), 5)]
     check([p, u], outputs, given, expected)
@@ -227,7 +230,20 @@ def planted_read():
     _planted("    x[LID_0] = x[LID_0 + (1 << 26)];")
 
 
-FAMILIES = (elementwise, reductions, indexing, cumulation, argmax, creation, copies, arrays, products, rows, sorting, draws)
+FAMILIES = (
+    elementwise,
+    reductions,
+    indexing,
+    cumulation,
+    argmax,
+    creation,
+    copies,
+    arrays,
+    products,
+    rows,
+    sorting,
+    draws,
+)
 PLANTED = (planted_race, planted_read)
 
 

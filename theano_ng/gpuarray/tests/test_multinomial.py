@@ -21,7 +21,7 @@ from theano_ng.gpuarray.multinomial import (
     GPUAMultinomialWOReplacementFromUniform,
 )
 from theano_ng.gpuarray.rng_mrg import GPUA_mrg_uniform
-from theano_ng.gpuarray.tests.device import LAYOUTS, context, gpu_variable, placed
+from theano_ng.gpuarray.tests.device import context, gpu_variable, placed
 from theano_ng.gpuarray.type import GpuArrayType, get_context
 from theano_ng.sandbox.multinomial import ChoiceFromUniform, MultinomialFromUniform
 from theano_ng.sandbox.rng_mrg import MRG_RandomStreams
@@ -152,9 +152,7 @@ class TestDraws(unittest.TestCase):
         out, left = placed(np.zeros((len(p), n), "int64"), "C"), placed(np.zeros(p.shape, "float32"), "C")
         there, numbers = placed(p, "C"), placed(u, "C")
         kernel(there, 0, *there.strides, *p.shape, numbers, 0, 4, n, out, 0, left, gs=2, ls=3)
-        _, g = self.compiled(
-            GPUAChoiceFromUniform("int64"), ChoiceFromUniform("int64"), "float32", "float32"
-        )
+        _, g = self.compiled(GPUAChoiceFromUniform("int64"), ChoiceFromUniform("int64"), "float32", "float32")
         np.testing.assert_array_equal(out, g(p, u, n))
 
     def test_old_name(self):
@@ -255,8 +253,16 @@ class TestRules(unittest.TestCase):
             given = [theano.shared(v, target=self.name if d else "cpu") for v, d in zip((value, numbers), on_device)]
             z = MultinomialFromUniform("int64")(*given, 1)
             f = theano.function([], z, mode=self.mode)
-            self.assertTrue(any(isinstance(v.owner.op, GPUAMultinomialFromUniform) for v in ancestors(f.maker.fgraph.outputs) if v.owner))
-            np.testing.assert_array_equal(f(), theano.function([], MultinomialFromUniform("int64")(value, numbers, 1))())
+            self.assertTrue(
+                any(
+                    isinstance(v.owner.op, GPUAMultinomialFromUniform)
+                    for v in ancestors(f.maker.fgraph.outputs)
+                    if v.owner
+                )
+            )
+            np.testing.assert_array_equal(
+                f(), theano.function([], MultinomialFromUniform("int64")(value, numbers, 1))()
+            )
 
 
 if __name__ == "__main__":

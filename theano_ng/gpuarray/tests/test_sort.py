@@ -160,7 +160,9 @@ class TestSort(unittest.TestCase):
         outputs = [op("stable")(x, axis) for op in (GpuSortOp, GpuArgSortOp) for axis in (0, 1)]
         f = theano.function([x], outputs, mode=get_mode("DebugMode").including("gpuarray"))
         value = values("float32", (5, 90))
-        for result, expected in zip(f(placed(value, "C")), [f(value, a, kind="stable") for f in (np.sort, np.argsort) for a in (0, 1)]):
+        for result, expected in zip(
+            f(placed(value, "C")), [f(value, a, kind="stable") for f in (np.sort, np.argsort) for a in (0, 1)]
+        ):
             np.testing.assert_array_equal(result, expected)
 
 
