@@ -35,7 +35,11 @@ from theano_ng.gpuarray.elemwise import (
     gpu_erfinv,
 )
 from theano_ng.gpuarray.extra_ops import GpuCumOp
-from theano_ng.gpuarray.multinomial import GPUAChoiceFromUniform, GPUAMultinomialFromUniform
+from theano_ng.gpuarray.multinomial import (
+    GPUAChoiceFromUniform,
+    GPUAMultinomialFromUniform,
+    GPUAMultinomialWOReplacementFromUniform,
+)
 from theano_ng.gpuarray.reduction import GpuMaxAndArgmax
 from theano_ng.gpuarray.rng_mrg import GPUA_mrg_uniform
 from theano_ng.gpuarray.row_program import GpuRowProgram
@@ -203,8 +207,8 @@ def cases():
         ),
         ("GPUAChoiceFromUniform", _on_device(GPUAChoiceFromUniform("int64", True), 0, 1), [UNIT, DRAWS, np.int64(2)]),
         (
-            "GPUAChoiceFromUniform without replacement",
-            _on_device(GPUAChoiceFromUniform("auto"), 0, 1),
+            "GPUAMultinomialWOReplacementFromUniform",
+            _on_device(GPUAMultinomialWOReplacementFromUniform("auto"), 0, 1),
             [UNIT, DRAWS, np.int64(2)],
         ),
         ("GpuSortOp", _on_device(sort.GpuSortOp("stable"), 0), [X, np.array(0)]),
