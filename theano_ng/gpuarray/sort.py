@@ -18,7 +18,7 @@ __all__ = ["GpuArgSortOp", "GpuSortOp", "GpuTopKOp"]
 _GROUPS = -1
 
 # The number of elements of a line that a group processes at least, if several groups process the line.
-_LEAST = 16384
+_LEAST = 4096
 
 
 def _on_processor(context):
@@ -26,20 +26,28 @@ def _on_processor(context):
     return context.vector_bytes > 0
 
 
+# Parameters of native code: the kernels that sort, and the kernels that select
+_SORT = "lines", "count", "add", "move", "positions"
+_SELECT = "select", "count_digits", "choose", "count_best", "add_best", "copy_best"
+
+
+def _kernels(names, by_threads, by_groups, *arguments):
+    """Return the parameters `names`. The functions return one kernel for processors, and a list of kernels for GPUs.
+
+    The last argument is the context. Parameters without a kernel are 0.
+    """
+    made = [by_threads(*arguments)] if _on_processor(arguments[-1]) else by_groups(*arguments)
+    return {**dict.fromkeys(names, 0), **dict(zip(names, made))}
+
+
 def _sort_parameters(dtype, indexed, context):
     """Return the parameters of native code for the kernels that sort."""
-    names = "lines", "count", "add", "move", "positions"
-    if _on_processor(context):
-        return dict(zip(names, [kernels.sort_by_threads(dtype, indexed, context), 0, 0, 0, 0]))
-    return dict(zip(names, kernels.sort_by_groups(dtype, indexed, context)))
+    return _kernels(_SORT, kernels.sort_by_threads, kernels.sort_by_groups, dtype, indexed, context)
 
 
 def _select_parameters(dtype, context):
     """Return the parameters of native code for the kernels that select."""
-    names = "select", "count_digits", "choose", "count_best", "add_best", "copy_best"
-    if _on_processor(context):
-        return dict(zip(names, [kernels.select_by_threads(dtype, context), 0, 0, 0, 0, 0]))
-    return dict(zip(names, kernels.select_by_groups(dtype, context)))
+    return _kernels(_SELECT, kernels.select_by_threads, kernels.select_by_groups, dtype, context)
 
 
 def _sizes(context):
@@ -157,7 +165,7 @@ class GpuTopKOp(TwinOp, TopKOp):
             indices=self.return_indices,
             index_type=pygpu.dtype_to_typecode(self.idx_dtype),
             **_sizes(x.context),
-            **_sort_parameters(x.dtype, True, x.context),
+            **(_sort_parameters(x.dtype, True, x.context) if self.sorted else dict.fromkeys(_SORT, 0)),
             **_select_parameters(x.dtype, x.context),
         )
 

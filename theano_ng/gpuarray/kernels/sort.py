@@ -120,10 +120,10 @@ _BEGIN_INDICES = """
     wi = (GLOBAL_MEM ga_long *)((GLOBAL_MEM char *)wi + wi_at);
 """
 
-# A thread sorts a line. In a short line, each element is compared with all
-# elements, which the compiler vectorizes. For other lines, all digits are counted first, so that
-# passes in which all elements have the same digit are left out. Even and odd elements are counted separately, because
-# increments of one counter wait for each other.
+# A thread sorts a line. In a short line, each element is compared with all elements, which the compiler vectorizes. For
+# other lines, all digits are counted first, so that passes in which all elements have the same digit are left out. Even
+# and odd elements are counted separately, because increments of one counter wait for each other. If there is no NaN and
+# no -0, keys are moved instead of the elements, and the elements are computed from the keys in the end.
 _SORT_BY_THREADS = """
 KERNEL void KERNEL_NAME%(parameters)s)
 %(begin)s
@@ -148,8 +148,9 @@ KERNEL void KERNEL_NAME%(parameters)s)
         }
         ga_size place[%(passes)d][256], odd[%(passes)d][256];
         %(T)s special = 0;
-        for (ga_uint c = 0; c < %(passes)d * 256; ++c)
-            place[0][c] = odd[0][c] = 0;
+        for (ga_uint p = 0; p < %(passes)d; ++p)
+            for (ga_uint d = 0; d < 256; ++d)
+                place[p][d] = odd[p][d] = 0;
         for (ga_size i = 0; i < n; ++i)
             special |= tng_key_%(dtype)s(from[i]) ^ tng_fast_key_%(dtype)s(from[i]);
         if (special) {
@@ -183,11 +184,18 @@ KERNEL void KERNEL_NAME%(parameters)s)
             %(begin_pass)s
             if (special) {
                 %(move_exact)s
-            } else {
+            } else if (t == 0) {
                 %(move_fast)s
+            } else {
+                %(move_keys)s
             }
             from = to;
         }
+        if (!special && left > 0)
+            for (ga_size i = 0; i < n; ++i) {
+                const %(T)s key = to[i] ^ flip;
+                to[i] = %(element)s;
+            }
     }
 }
 """
@@ -207,12 +215,12 @@ _COUNT_BY_THREADS = """
                     ++place[p][(ga_uint)(b >> 8 * p) & 255];
             }"""
 
-# Move the elements of a line by a digit of the keys, which the function `key` returns.
+# Move the elements of a line, or their keys, by a digit of the keys.
 _MOVE_BY_THREADS = """
                 for (ga_size i = 0; i < n; ++i) {
-                    const %(T)s b = from[i];
-                    const ga_size k = at[(ga_uint)((%(T)s)(%(key)s(b) ^ flip) >> shift) & 255]++;
-                    to[k] = b;
+                    const %(T)s b = from[i], key = %(key)s;
+                    const ga_size k = at[(ga_uint)(key >> shift) & 255]++;
+                    to[k] = %(moved)s;
                     %(move_index)s
                 }"""
 
@@ -238,9 +246,9 @@ _BEGIN_SELECT = """
     zi = (GLOBAL_MEM ga_long *)((GLOBAL_MEM char *)zi + zi_at);
 """
 
-# A thread selects the k best elements of a line. If k is small, it keeps the best elements so far in sorted order. If
-# not, it looks for the k-th best key; `mask` are the digits that are known. Once all elements with these digits are
-# selected, the other digits do not matter.
+# A thread selects the k best elements of a line. If k is small, it keeps the best keys so far in sorted order, and skips
+# blocks of elements that are not better. If not, it looks for the k-th best key; `mask` are the digits that are known.
+# Once all elements with these digits are selected, the other digits do not matter.
 _SELECT_BY_THREADS = (
     "KERNEL void KERNEL_NAME"
     + _SELECT_PARAMETERS
@@ -254,23 +262,41 @@ _SELECT_BY_THREADS = (
         ga_size equal = k, found = 0;
         if (k <= 16) {
             %(T)s best[16];
+            ga_size place[16];
             ga_uint kept = 0;
-            equal = 0;
-            for (ga_size i = 0; i < n; ++i) {
-                const %(T)s key = tng_key_%(dtype)s(from[i]) ^ flip;
-                if (kept == k && key >= limit)
-                    continue;
-                ga_uint j = kept < k ? kept++ : kept - 1;
-                for (; j > 0 && best[j - 1] > key; --j)
-                    best[j] = best[j - 1];
-                best[j] = key;
-                limit = best[kept - 1];
+            for (ga_size start = 0; start < n; start += 64) {
+                const ga_uint block = n - start < 64 ? (ga_uint)(n - start) : 64;
+                if (kept == k && block == 64) {
+                    %(T)s any = 0;
+                    for (ga_uint i = 0; i < 64; ++i)
+                        any |= (%(T)s)(tng_key_%(dtype)s(from[start + i]) ^ flip) < limit;
+                    if (!any)
+                        continue;
+                }
+                for (ga_uint i = 0; i < block; ++i) {
+                    const %(T)s key = tng_key_%(dtype)s(from[start + i]) ^ flip;
+                    if (kept == k && key >= limit)
+                        continue;
+                    ga_uint j = kept < k ? kept++ : kept - 1;
+                    for (; j > 0 && best[j - 1] > key; --j) {
+                        best[j] = best[j - 1];
+                        place[j] = place[j - 1];
+                    }
+                    best[j] = key;
+                    place[j] = start + i;
+                    limit = best[kept - 1];
+                }
             }
-            for (ga_uint j = 0; j < kept; ++j)
-                equal += best[j] == limit;
-            mask = (%(T)s)~(%(T)s)0;
+            for (ga_uint i = 0; i < kept; ++i) {
+                ga_uint j = 0;
+                for (ga_uint l = 0; l < kept; ++l)
+                    j += place[l] < place[i];
+                to[j] = from[place[i]];
+                places[j] = (ga_long)place[i];
+            }
+            continue;
         }
-        for (int shift = %(bits)d - 8; shift >= 0 && mask != (%(T)s)~(%(T)s)0; shift -= 8) {
+        for (int shift = %(bits)d - 8; shift >= 0; shift -= 8) {
             ga_size counts[256];
             ga_uint d = 0;
             for (ga_uint c = 0; c < 256; ++c)
@@ -750,10 +776,18 @@ def sort_by_threads(dtype, indexed, context):
     """
     words = _sort_words(dtype, indexed, passes=np.dtype(dtype).itemsize, few=_FEW)
     words.update(_THREADS_WITH_INDICES if indexed else _THREADS_WITHOUT_INDICES)
-    for name in ("exact", "fast"):
-        key = "tng_%skey_%s" % ("fast_" if name == "fast" else "", dtype)
+    exact, fast = ["tng_%skey_%s" % (prefix, dtype) for prefix in ("", "fast_")]
+    for name, key in (("exact", exact), ("fast", fast)):
         words["count_" + name] = _COUNT_BY_THREADS % {**words, "key": key}
-        words["move_" + name] = _MOVE_BY_THREADS % {**words, "key": key}
+    for name, key, moved in (
+        ("exact", exact + "(b) ^ flip", "b"),
+        ("fast", fast + "(b) ^ flip", "key"),
+        ("keys", "b", "b"),
+    ):
+        words["move_" + name] = _MOVE_BY_THREADS % {**words, "key": key, "moved": moved}
+    words["element"] = "tng_key_%s(key)" % dtype
+    if dtype.startswith("float"):
+        words["element"] = "key >> %(last)d ? key ^ (%(T)s)1 << %(last)d : ~key" % words
     types = _SORT_TYPES + (_SORT_INDEX_TYPES if indexed else ())
     support = (_key(dtype), _fast_key(dtype))
     return DeviceKernel(_SORT_BY_THREADS % words, types, context, flags_of(dtype), support)

@@ -10,9 +10,12 @@ import theano_ng as theano
 import theano_ng.tensor as T
 from theano_ng.compile.mode import get_mode
 from theano_ng.configdefaults import config
+from theano_ng.gpuarray import contexts
 from theano_ng.gpuarray import sort as device_sort
 from theano_ng.gpuarray.basic_ops import GpuFromHost, HostFromGpu
+from theano_ng.gpuarray.device.tests import native
 from theano_ng.gpuarray.kernels import sort as kernels
+from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.gpuarray.sort import GpuArgSortOp, GpuSortOp, GpuTopKOp
 from theano_ng.gpuarray.tests.device import LAYOUTS, context, gpu_variable, placed
 from theano_ng.gpuarray.type import GpuArrayType
@@ -255,6 +258,60 @@ class TestTopK(unittest.TestCase):
         expected = [best(value, -2, axis, sorted_) for axis, sorted_ in ((0, True), (1, False), (1, True))]
         for result, right in zip((results[1], results[3], results[4]), expected):
             np.testing.assert_array_equal(result, right)
+
+
+class TestLaunches(unittest.TestCase):
+    """Calls of the driver on a stub of a GPU. A node only launches kernels, and a launch depends on no result."""
+
+    def setUp(self):
+        self.context = pygpu.init("stub3")
+        contexts.reg_context("stub", self.context)
+        self.addCleanup(contexts.unregister, "stub")
+        self.state = native.load().stub_of(3).contents
+
+    def calls(self, op, shape, *k, layout="C"):
+        """Return the numbers of launches, transfers and waits of a second call of a node."""
+        x = gpu_variable("float32", 2, "stub")
+        f = theano.function([x], op(x, *k, return_list=True))
+        value = placed(np.zeros(shape, "float32"), layout, "stub")
+        f(value)
+        names = "launch", "read", "write", "copy", "sync"
+        before = [self.state.count(name) for name in names]
+        f(value)
+        return [self.state.count(name) - n for name, n in zip(names, before)]
+
+    def test_launches(self):
+        many, long, digits = (1000, 50), (1, 10**6), 32 // kernels.DIGIT
+        for op, shape, k, launches in (
+            (GpuSortOp("stable"), many, (1,), 1),
+            (GpuArgSortOp("stable"), many, (1,), 1),
+            (GpuSortOp("stable"), many, (0,), 3),  # the array is copied before and after the sort
+            (GpuSortOp("stable"), long, (1,), 3 * digits),
+            (GpuArgSortOp("stable"), long, (1,), 1 + 3 * digits),
+            (GpuTopKOp(1, False), many, (5,), 1),
+            (GpuTopKOp(1, True), many, (5,), 2),
+            (GpuTopKOp(1, True), many, (50,), 1),
+            (GpuTopKOp(1, True), long, (5,), 2 * digits + 4),
+            (GpuTopKOp(1, False, "int32"), long, (5,), 2 * digits + 4),  # the last launch converts the indices
+        ):
+            with self.subTest(op=op, shape=shape, k=k):
+                self.assertEqual(self.calls(op, shape, *k), [launches, 0, 0, 0, 0])
+
+    def test_a_launch_fails(self):
+        """A launch that fails raises an error. All work space is freed, and the function works afterwards."""
+        x = gpu_variable("float32", 2, "stub")
+        value = placed(np.zeros((1, 10**5), "float32"), "C", "stub")
+        for op, k in ((GpuArgSortOp("stable"), 1), (GpuTopKOp(1), 5)):
+            f = theano.function([x], [v[0, 0] for v in op(x, k, return_list=True)])
+            f(value)
+            before = self.context.memory["in_use"]
+            self.state.failing_call, self.state.failing_code = native.STUB_CALLS.index("launch"), native.GA_RUN_ERROR
+            for which in (1, 2, 3, 7, 19):
+                self.state.fails_in = which
+                with self.assertRaisesRegex(RuntimeError, "gpuarray error: %s" % type(op).__name__):
+                    f(value)
+                f(value)
+                self.assertEqual(self.context.memory["in_use"], before)
 
 
 class TestRules(unittest.TestCase):
