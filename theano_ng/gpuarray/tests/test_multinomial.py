@@ -12,14 +12,16 @@ from theano_ng import scalar
 from theano_ng.compile.mode import get_mode
 from theano_ng.configdefaults import config
 from theano_ng.gof.graph import ancestors
-from theano_ng.gpuarray import multinomial
+from theano_ng.gpuarray import contexts, multinomial
 from theano_ng.gpuarray.basic_ops import GpuFromHost, HostFromGpu
+from theano_ng.gpuarray.device.tests import native
 from theano_ng.gpuarray.kernels import multinomial as kernels
 from theano_ng.gpuarray.multinomial import (
     GPUAChoiceFromUniform,
     GPUAMultinomialFromUniform,
     GPUAMultinomialWOReplacementFromUniform,
 )
+from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.gpuarray.rng_mrg import GPUA_mrg_uniform
 from theano_ng.gpuarray.tests.device import context, gpu_variable, placed
 from theano_ng.gpuarray.type import GpuArrayType, get_context
@@ -186,6 +188,29 @@ class TestDraws(unittest.TestCase):
         host = [MultinomialFromUniform("float32"), ChoiceFromUniform("int64", True), ChoiceFromUniform("int64", False)]
         for z, op in zip(result, host):
             np.testing.assert_array_equal(z, theano.function([], op(value, numbers, 2))())
+
+
+class TestLaunches(unittest.TestCase):
+    def test_launches(self):
+        """On a stub of a GPU, a node only launches kernels and fills counts with 0. It waits for nothing."""
+        ctx = pygpu.init("stub4")
+        contexts.reg_context("stub", ctx)
+        self.addCleanup(contexts.unregister, "stub")
+        state = native.load().stub_of(4).contents
+        p, u = gpu_variable("float32", 2, "stub"), gpu_variable("float32", 1, "stub")
+        given = placed(np.ones((5, 6), "float32"), "strided", "stub"), placed(np.ones(15, "float32"), "C", "stub")
+        calls = "launch", "fill", "read", "write", "copy", "sync"
+        for op, expected in (
+            (GPUAMultinomialFromUniform("int64"), [1, 1, 0, 0, 0, 0]),
+            (GPUAMultinomialFromUniform("float32"), [2, 1, 0, 0, 0, 0]),  # the second launch converts the counts
+            (GPUAChoiceFromUniform("float16", True), [1, 0, 0, 0, 0, 0]),
+            (GPUAChoiceFromUniform("int64", False), [1, 0, 0, 0, 0, 0]),
+        ):
+            f = theano.function([p, u], op(p, u, 3))
+            f(*given)
+            before = [state.count(call) for call in calls]
+            f(*given)
+            self.assertEqual([state.count(call) - n for call, n in zip(calls, before)], expected)
 
 
 class TestRules(unittest.TestCase):
