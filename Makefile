@@ -190,8 +190,8 @@ SANITIZED_TESTS ?= theano_ng.tests.test_odd_arrays theano_ng.tests.test_threads 
 	$(addprefix theano_ng.tensor.nnet.tests.test_,corr conv_legacy bn ctc neighbours blocksparse) theano_ng.tensor.signal.tests.test_pool \
 	$(addprefix theano_ng.sandbox.tests.test_,rng_mrg multinomial) theano_ng.tensor.tests.test_raw_random \
 	$(addprefix theano_ng.sparse.tests.test_,generated values) \
-	$(addprefix theano_ng.gpuarray.tests.test_,basic_ops blas careduce cluda devices elemwise extra_ops kernel_base nnet opt opt_functions opt_loops \
-	opt_movement opt_rows pygpu random row_program subtensor type) $(addprefix theano_ng.gpuarray.device.tests.test_,pool stub)
+	$(addprefix theano_ng.gpuarray.tests.test_,basic_ops blas careduce cluda devices elemwise extra_ops kernel_base multinomial nnet opt opt_functions opt_loops \
+	opt_movement opt_rows pygpu random row_program sort subtensor type) $(addprefix theano_ng.gpuarray.device.tests.test_,pool stub)
 sanitize: $(STAMP)
 	mkdir -p $(SANITIZED)
 	rm -rf $(SANITIZED)/theano_ng $(SANITIZED)/cache

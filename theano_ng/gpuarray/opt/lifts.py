@@ -21,6 +21,7 @@ from theano_ng.gpuarray.nnet import (
 )
 from theano_ng.gpuarray.opt.databases import lifts
 from theano_ng.gpuarray.reduction import GpuMaxAndArgmax
+from theano_ng.gpuarray.sort import GpuArgSortOp, GpuSortOp, GpuTopKOp
 from theano_ng.gpuarray.subtensor import (
     GpuAdvancedBooleanIncSubtensor,
     GpuAdvancedBooleanSubtensor,
@@ -49,6 +50,7 @@ from theano_ng.tensor.shaping.allocation import AllocEmpty
 from theano_ng.tensor.shaping.creation import Eye, Tri
 from theano_ng.tensor.shaping.diagonals import AllocDiag, ExtractDiag
 from theano_ng.tensor.shaping.joining import Join, Split
+from theano_ng.tensor.sort import ArgSortOp, SortOp, TopKOp
 
 first, first_two, after_first = slice(1), slice(2), slice(1, None)
 
@@ -115,6 +117,13 @@ LIFTS = (
     (CrossentropySoftmax1HotWithBiasDx, "local_gpua_crossentropysoftmax1hotwithbiasdx", None,
      lambda op, context: gpu_crossentropy_softmax_1hot_with_bias_dx,
      "CrossentropySoftmax1HotWithBiasDx()(host(a), host(A), i)  ->  host(gpu_crossentropy_softmax_1hot_with_bias_dx(a, A, i))"),
+    (SortOp, "local_gpua_sort", None, lambda op, context: GpuSortOp(op.kind, op.order),
+     "SortOp('stable')(host(A), 0)  ->  host(GpuSortOp('stable')(A, 0))"),
+    (ArgSortOp, "local_gpua_argsort", None, lambda op, context: GpuArgSortOp(op.kind, op.order),
+     "ArgSortOp('stable')(host(A), 0)  ->  host(GpuArgSortOp('stable')(A, 0))"),
+    (TopKOp, "local_gpua_topkop", None,
+     lambda op, context: GpuTopKOp(op.axis, op.sorted, op.idx_dtype, op.return_values, op.return_indices),
+     "TopKOp()(host(A), n)  ->  [host(v) for v in GpuTopKOp()(A, n)]"),
 )
 # fmt: on
 

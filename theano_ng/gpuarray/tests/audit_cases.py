@@ -11,7 +11,7 @@ import numpy as np
 from theano_ng import scalar
 from theano_ng import tensor as tt
 from theano_ng.audit.records import Case
-from theano_ng.gpuarray import blas, corr, nnet, pool, subtensor
+from theano_ng.gpuarray import blas, corr, nnet, pool, sort, subtensor
 from theano_ng.gpuarray.basic_ops import (
     GpuAlloc,
     GpuAllocEmpty,
@@ -35,6 +35,11 @@ from theano_ng.gpuarray.elemwise import (
     gpu_erfinv,
 )
 from theano_ng.gpuarray.extra_ops import GpuCumOp
+from theano_ng.gpuarray.multinomial import (
+    GPUAChoiceFromUniform,
+    GPUAMultinomialFromUniform,
+    GPUAMultinomialWOReplacementFromUniform,
+)
 from theano_ng.gpuarray.reduction import GpuMaxAndArgmax
 from theano_ng.gpuarray.rng_mrg import GPUA_mrg_uniform
 from theano_ng.gpuarray.row_program import GpuRowProgram
@@ -51,6 +56,7 @@ TOP, OWN = RNG.randn(2, 3, 3, 3).astype("float32"), RNG.randn(3, 3, 3, 2, 2, 3).
 UNIT = RNG.uniform(0.1, 0.9, (3, 4)).astype("float32")
 INTS = RNG.randint(-9, 9, (3, 4))
 SQUARE, HALF, TWO = X[:, :3], np.float32(0.5), np.float32(2)
+DRAWS = RNG.uniform(size=6).astype("float32")
 STATES = np.arange(1, 13, dtype="int32").reshape(2, 6)
 ROWS, COLUMNS = np.array([2, 0, 2]), np.array([1, 1, 3])
 
@@ -227,6 +233,21 @@ def cases():
             [T3, POOLED[0], T3[::-1].copy()],
         ),
         ("GpuMaxPoolRop", _on_device(lambda x, e: pool.GpuMaxPoolRop(True)(x, e, (2, 2))), [T3, T3[::-1].copy()]),
+        (
+            "GPUAMultinomialFromUniform",
+            _on_device(GPUAMultinomialFromUniform("int64"), 0, 1),
+            [UNIT, DRAWS, np.int64(2)],
+        ),
+        ("GPUAChoiceFromUniform", _on_device(GPUAChoiceFromUniform("int64", True), 0, 1), [UNIT, DRAWS, np.int64(2)]),
+        (
+            "GPUAMultinomialWOReplacementFromUniform",
+            _on_device(GPUAMultinomialWOReplacementFromUniform("auto"), 0, 1),
+            [UNIT, DRAWS, np.int64(2)],
+        ),
+        ("GpuSortOp", _on_device(sort.GpuSortOp("stable"), 0), [X, np.array(0)]),
+        ("GpuArgSortOp", _on_device(sort.GpuArgSortOp("quicksort"), 0), [T3, np.array(1)]),
+        ("GpuTopKOp", _on_device(sort.GpuTopKOp(0), 0), [X, i]),
+        ("GpuTopKOp unsorted", _on_device(sort.GpuTopKOp(1, False, "int32"), 0), [X, np.array(-3)]),
         ("GpuRowProgram", _on_device(_row_program()), [X]),
         ("GpuSoftmax", _on_device(nnet.gpu_softmax), [X]),
         ("GpuSoftmaxWithBias", _on_device(nnet.gpu_softmax_with_bias), [X, Y[0]]),

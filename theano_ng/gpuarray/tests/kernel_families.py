@@ -12,6 +12,7 @@ import numpy as np
 import theano_ng as theano
 import theano_ng.tensor as T
 from theano_ng.gpuarray import corr, extra_ops, nnet, pool, reduction
+from theano_ng.gpuarray import sort as device_sort
 from theano_ng.gpuarray.basic_ops import host_from_gpu
 from theano_ng.gpuarray.contexts import get_context
 from theano_ng.gpuarray.creation import GpuEye, GpuTri
@@ -20,7 +21,9 @@ from theano_ng.gpuarray.extra_ops import GpuCumOp
 from theano_ng.gpuarray.joining import gpu_join
 from theano_ng.gpuarray.kernels import correlation as correlation_kernels
 from theano_ng.gpuarray.kernels import product as product_kernels
+from theano_ng.gpuarray.kernels import sort as sort_kernels
 from theano_ng.gpuarray.kernels.rows import row_kernel
+from theano_ng.gpuarray.multinomial import GPUAChoiceFromUniform, GPUAMultinomialFromUniform
 from theano_ng.gpuarray.pygpu import blas
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.gpuarray.pygpu.reduction import ReductionKernel, reduce1
@@ -207,6 +210,36 @@ def rows():
     np.testing.assert_array_equal(np.asarray(argmax), expected.argmax(1))
 
 
+def sorting():
+    """Sort and select by the kernels for graphics cards, with small groups: a group for each line, and several groups."""
+    x = gpu_variable("float16", 2)
+    value = np.resize(VALUE[::-1, ::-1], (1, 150)).astype("float16")
+    order = np.argsort(value, 1, kind="stable")
+    for groups in (-1, 6):
+        with (
+            mock.patch.object(device_sort, "_on_processor", lambda context: False),
+            mock.patch.object(device_sort, "_GROUPS", groups),
+            mock.patch.object(device_sort, "_LEAST", 60),
+            mock.patch.object(sort_kernels, "GROUP", 12),
+        ):
+            outputs = [device_sort.GpuArgSortOp("stable")(x), *device_sort.GpuTopKOp()(x, -70)]
+            check([x], outputs, [value], [order, np.sort(value, 1)[:, :70], order[:, :70]])
+
+
+def draws():
+    """Draw categories. A uniform number of 0.5 chooses the middle of a row of equal probabilities."""
+    p, u = gpu_variable("float32", 2), gpu_variable("float32", 1)
+    counts = np.zeros(SHAPE)
+    counts[:, 4] = 2
+    outputs = [
+        GPUAMultinomialFromUniform("int32")(p, u, 2),
+        *[GPUAChoiceFromUniform("int64", r)(p, u, 2) for r in (0, 1)],
+    ]
+    expected = [counts, np.tile([4, 5], (5, 1)), np.full((5, 2), 4)]
+    given = [np.full(SHAPE, 1 / 9, "float32"), np.repeat(np.float32([0.5, 0.51]), 5)]
+    check([p, u], outputs, given, expected)
+
+
 def _planted(body):
     text = '#include "cluda.h"\nKERNEL void planted(GLOBAL_MEM ga_float *x)\n{\n%s\n}\n' % body
     kernel = pygpu.GpuKernel(text, "planted", [pygpu.GpuArray], get_context(context()))
@@ -238,6 +271,8 @@ FAMILIES = (
     correlations,
     pooling,
     rows,
+    sorting,
+    draws,
 )
 PLANTED = (planted_race, planted_read)
 

@@ -88,6 +88,7 @@ LOCAL = (
     " local_gpuaalloc local_track_shape_i local_gpua_dot22 local_gpua_dot22scalar local_gpua_gemm local_gpua_gemmbatch"
     " local_gpua_gemv local_gpua_ger local_gpua_softmax local_gpua_softmaxwithbias local_gpua_crossentropysoftmax1hotwithbiasdx"
     " local_gpua_crossentropysoftmaxargmax1hotwithbias local_gpua_mrg local_gpua_error_convop gpuarray_abstractconv_opts pool_db"
+    " local_gpua_multinomial local_gpua_multinomial_wor local_gpua_sort local_gpua_argsort local_gpua_topkop"
 ).split()
 
 # Groups of rules in gpuarray_local_optimizations
@@ -190,6 +191,7 @@ class TestExamples(unittest.TestCase):
             nnet,
             rules.lifts,
             rules.arrays,
+            rules.random,
         ):
             self.names.update(vars(module))
         self.names.update(S=GpuArrayType("int32", (False, False), None)("S"), GpuArrayType=GpuArrayType, T=T)

@@ -43,17 +43,17 @@ class TestArrays(unittest.TestCase):
 
     def test_empty_pinned(self):
         """Arrays in page-locked memory are NumPy arrays, also if they outlive the variable of their context."""
-        for context in (get_context("test"), pygpu.init("stub6")):
-            a = pygpu.empty_pinned((3, 4), "float32", context)
+        for device in (get_context("test"), pygpu.init("stub6")):
+            a = pygpu.empty_pinned((3, 4), "float32", device)
             self.assertEqual(
                 (a.shape, a.dtype, a.flags.c_contiguous, a.flags.writeable), ((3, 4), "float32", True, True)
             )
             a[...] = np.arange(12).reshape(3, 4)
-            np.testing.assert_array_equal(np.asarray(pygpu.array(a, context=context)), np.arange(12).reshape(3, 4))
-            self.assertEqual(pygpu.empty_pinned((0, 4), "int8", context).shape, (0, 4))
-            self.assertEqual(pygpu.empty_pinned(5, context=context).dtype, "float64")
+            np.testing.assert_array_equal(np.asarray(pygpu.array(a, context=device)), np.arange(12).reshape(3, 4))
+            self.assertEqual(pygpu.empty_pinned((0, 4), "int8", device).shape, (0, 4))
+            self.assertEqual(pygpu.empty_pinned(5, context=device).dtype, "float64")
         view = a[1:]
-        del a, context
+        del a, device
         gc.collect()
         np.testing.assert_array_equal(view[0], np.arange(4, 8))
         with self.assertRaises(ValueError):

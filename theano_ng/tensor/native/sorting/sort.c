@@ -5,36 +5,8 @@
  * if the kind is stable. A comment at each native function describes the function. gof/native.h explains native
  * functions. */
 #include "native.h"
+#include "sort_axis.h"
 #include "sort_line.h"
-
-/* Read the axis from a 0-d array; a float with an integral value is valid. Return 0, or -1 with an exception set. */
-static int read_axis(PyObject *value, PyArrayObject *x, int *axis)
-{
-    int64_t given;
-    if (PyArray_Check(value) && PyArray_ISFLOAT((PyArrayObject *)value)) {
-        PyObject *number = PyNumber_Float(value);
-        if (number == NULL)
-            return -1;
-        double real = PyFloat_AS_DOUBLE(number);
-        Py_DECREF(number);
-        if (!(real >= -NPY_MAXDIMS && real <= NPY_MAXDIMS && real == (int)real)) {
-            PyErr_Format(PyExc_ValueError, "sort axis must be an integer or None, not %S", value);
-            return -1;
-        }
-        given = (int64_t)real;
-    }
-    else if (native_as_int64(value, &given) < 0)
-        return -1;
-    int nd = PyArray_NDIM(x);
-    if (given < -nd || given >= nd) {
-        PyErr_Format(PyExc_ValueError,
-                     "axis %lld is out of bounds for an array with %d dimension(s), expected one from %d to %d",
-                     (long long)given, nd, -nd, nd - 1);
-        return -1;
-    }
-    *axis = (int)(given < 0 ? given + nd : given);
-    return 0;
-}
 
 /* ------------------------------------------------------------------ sort: (x, axis) */
 
@@ -43,7 +15,7 @@ static int tng_sort(int nin, int nout, PyObject **in, PyObject **out, const stru
 {
     PyArrayObject *x = behaved(in[0]);
     int axis, result = -1;
-    if (x == NULL || read_axis(in[1], x, &axis) < 0) {
+    if (x == NULL || read_axis(in[1], PyArray_NDIM(x), &axis) < 0) {
         Py_XDECREF(x);
         return -1;
     }
@@ -72,7 +44,7 @@ static int tng_argsort(int nin, int nout, PyObject **in, PyObject **out, const i
 {
     PyArrayObject *x = behaved(in[0]);
     int axis, result = -1;
-    if (x == NULL || read_axis(in[1], x, &axis) < 0) {
+    if (x == NULL || read_axis(in[1], PyArray_NDIM(x), &axis) < 0) {
         Py_XDECREF(x);
         return -1;
     }
@@ -271,13 +243,8 @@ static int tng_topk(int nin, int nout, PyObject **in, PyObject **out, const stru
     if (x == NULL || native_as_int64(in[1], &k) < 0)
         goto finish;
     npy_intp n = PyArray_DIM(x, axis), dims[NPY_MAXDIMS];
-    if (k == 0 || k > n || k < -n) {
-        PyErr_Format(
-            PyExc_ValueError,
-            "topk: k must be between 1 and the length of the axis (%zd), or the negative of such a number; got %lld",
-            (Py_ssize_t)n, (long long)k);
+    if (check_k(k, n) < 0)
         goto finish;
-    }
     c.k = (npy_intp)(k < 0 ? -k : k);
     c.flip = k > 0 ? UINT64_MAX : 0;
     c.sorted = (int)params->sorted;
