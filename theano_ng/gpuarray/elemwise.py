@@ -4,7 +4,8 @@ too.
 
 import numpy as np
 
-from theano_ng.gof.graph import Apply
+from theano_ng.gof.derivative import DisconnectedType
+from theano_ng.gof.graph import Apply, Variable
 from theano_ng.gof.native import NativeCode
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.gpuarray.basic_ops import as_gpuarray_variable, infer_context_name
@@ -22,8 +23,11 @@ from theano_ng.scalar.basic_scipy import Erfcinv, Erfinv
 from theano_ng.scalar.divisors import divides
 from theano_ng.scalar.op import ScalarOp, c_cast, is_discrete, support_text
 from theano_ng.scalar.out_types import upgrade_to_float_no_complex
+from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.elemwise.perform import broadcast_shape
+from theano_ng.tensor.indexing.subtensor import set_subtensor
+from theano_ng.tensor.shaping.creation import zeros
 
 __all__ = [
     "GpuCAReduce",
@@ -31,6 +35,7 @@ __all__ = [
     "GpuCAReduceCuda",
     "GpuDimShuffle",
     "GpuElemwise",
+    "GpuElemwiseInSlices",
     "GpuErfcinv",
     "GpuErfinv",
     "SupportCodeError",
@@ -153,39 +158,67 @@ class GpuElemwise(GpuOp, Elemwise):
             Elemwise.prepare_node(self, node, storage_map, compute_map, impl)
 
     def native_code(self, node):
-        operands = [*node.inputs, *node.outputs]
-        pattern = node.outputs[0].type.broadcastable
-        if len(pattern) > 32:
+        types = [v.type for v in node.outputs]
+        if len(types[0].broadcastable) > 32:
             return None
-        context = node.outputs[0].type.context
-        in_dtypes, out_dtypes = [[v.type.dtype for v in vs] for vs in (node.inputs, node.outputs)]
-        numbers = [k for k, v in enumerate(node.inputs) if not isinstance(v.type, GpuArrayType)]
-        accesses = operand_accesses([v.type.broadcastable for v in node.inputs], pattern)
-        accesses = [Access.HOISTED if k in numbers else access for k, access in enumerate(accesses)]
-        rank = pattern.count(False)
-        program = elementwise_program(self.scalar_op, in_dtypes, out_dtypes, accesses)
-        kernels = elemwise_kernels(program, rank, context, numbers)
-        rows = []
-        for k, v in enumerate(operands):
-            j = k - len(node.inputs)
-            rows.append(
-                dict(
-                    broadcastable=sum(1 << d for d, b in enumerate(v.type.broadcastable) if b),
-                    typecode=0 if k in numbers else v.type.typecode,
-                    is_number=k in numbers,
-                    kind=accesses[k] if j < 0 else Access.VARYING,
-                    overwrites=self.inplace_pattern.get(j, -1) if j >= 0 else -1,
-                )
-            )
         return NativeCode(
-            _NATIVE + ":elemwise",
-            context=context_address(context),
-            contiguous=kernels[0],
-            strided=kernels[1] if rank else 0,
-            ndim=len(pattern),
-            rank=rank,
-            operands=rows,
+            _NATIVE + ":elemwise", **elemwise_params(self.scalar_op, node.inputs, types, self.inplace_pattern)
         )
+
+
+def elemwise_params(scalar_op, inputs, results, overwrites=(), slices=(), axis=0):
+    """Return the parameters of the native code of an elementwise node.
+
+    Parameters
+    ----------
+    scalar_op : ScalarOp
+    inputs : list of Variable
+        Device variables, and numbers on the host.
+    results : list of GpuArrayType
+        The types of the results of the scalar op.
+    overwrites : dict
+        Number of a result -> number of the input that it overwrites.
+    slices : sequence of tuple or None
+        For each result, the bounds of the slice along `axis` in which it is stored, or None if it is an output.
+
+    Returns
+    -------
+    dict
+    """
+    pattern, context = results[0].broadcastable, results[0].context
+    in_dtypes, out_dtypes = [v.type.dtype for v in inputs], [type_.dtype for type_ in results]
+    numbers = [k for k, v in enumerate(inputs) if not isinstance(v.type, GpuArrayType)]
+    accesses = operand_accesses([v.type.broadcastable for v in inputs], pattern)
+    accesses = [Access.HOISTED if k in numbers else access for k, access in enumerate(accesses)]
+    rank = pattern.count(False)
+    program = elementwise_program(scalar_op, in_dtypes, out_dtypes, accesses)
+    kernels = elemwise_kernels(program, rank, context, numbers)
+    bounds = dict(enumerate(slices))
+    rows = []
+    for k, type_ in enumerate([*[v.type for v in inputs], *results]):
+        j = k - len(inputs)
+        start, stop = bounds.get(j) or (-1, -1)
+        rows.append(
+            dict(
+                broadcastable=sum(1 << d for d, b in enumerate(type_.broadcastable) if b),
+                typecode=0 if k in numbers else type_.typecode,
+                is_number=k in numbers,
+                kind=accesses[k] if j < 0 else Access.VARYING,
+                overwrites=dict(overwrites).get(j, -1) if j >= 0 else -1,
+                start=start,
+                stop=-1 if stop is None else stop,
+            )
+        )
+    return dict(
+        context=context_address(context),
+        contiguous=kernels[0],
+        strided=kernels[1] if rank else 0,
+        ndim=len(pattern),
+        rank=rank,
+        axis=axis,
+        results=len(results),
+        operands=rows,
+    )
 
 
 class GpuElemwiseOfNumbers(GpuElemwise):
@@ -203,6 +236,109 @@ class GpuElemwiseOfNumbers(GpuElemwise):
             raise TypeError("%s: the inputs must have the same number of dimensions" % self)
         inputs = [v if number else on_device for v, number, on_device in zip(inputs, is_number, moved.inputs)]
         return Apply(self, inputs, [v.type() for v in moved.outputs])
+
+
+class GpuElemwiseInSlices(GpuOp):
+    """Compute elementwise results, and store some of them in slices of one new array. A rule makes this Op.
+
+    The inputs are the lengths of the array, and the inputs of the scalar op. The outputs are the array, and the results
+    that are in no slice. Elements of the array in no slice are 0.
+
+    Parameters
+    ----------
+    scalar_op : ScalarOp
+    axis : int
+        The axis of the slices.
+    slices : tuple
+        For each result of the scalar op: a pair (start, stop) with 0 <= start, or None if the result is in no slice. A
+        `stop` of None is the end of the axis. The slices do not overlap.
+    """
+
+    __props__ = ("scalar_op", "axis", "slices")
+    _f16_ok = True
+
+    def __init__(self, scalar_op, axis, slices):
+        self.scalar_op, self.axis, self.slices = scalar_op, axis, tuple(slices)
+
+    def __str__(self):
+        return "GpuElemwiseInSlices{%s, axis %d: %s}" % (self.scalar_op, self.axis, self.slices)
+
+    def _parts(self, inputs):
+        """Return the lengths, the inputs of the scalar op, and the types of its results."""
+        ndim = next((v.ndim for v in inputs if isinstance(v.type, GpuArrayType)), 0)
+        made = GpuElemwise(self.scalar_op).make_node(*inputs[ndim:])
+        return inputs[:ndim], made.inputs, [v.type for v in made.outputs]
+
+    def make_node(self, *inputs):
+        inputs = [v if isinstance(v, Variable) else as_tensor_variable(v) for v in inputs]
+        lengths, operands, results = self._parts(inputs)
+        stored = [type_ for type_, bounds in zip(results, self.slices) if bounds is not None]
+        if not stored or any(type_ != stored[0] for type_ in stored) or stored[0].broadcastable[self.axis]:
+            raise TypeError("%s: the results in slices must have one type that varies along the axis" % self)
+        outputs = [stored[0], *[type_ for type_, bounds in zip(results, self.slices) if bounds is None]]
+        return Apply(self, [*lengths, *operands], [type_() for type_ in outputs])
+
+    def fails_on_values(self, node):
+        return False
+
+    def host_op(self, node):
+        return Elemwise(self.scalar_op)
+
+    def infer_shape(self, node, shapes):
+        ndim = node.outputs[0].ndim
+        lengths = tuple(node.inputs[:ndim])
+        operands = [v.type.host_type()() for v in node.inputs[ndim:]]
+        plain = Elemwise(self.scalar_op).make_node(*operands)
+        found = plain.op.infer_shape(plain, shapes[ndim:])
+        return [lengths, *[shape for shape, bounds in zip(found, self.slices) if bounds is None]]
+
+    def connection_pattern(self, node):
+        ndim = node.outputs[0].ndim
+        return [[False] * len(node.outputs)] * ndim + [[True] * len(node.outputs)] * (len(node.inputs) - ndim)
+
+    def perform(self, node, inputs, output_storage, params=None):
+        ndim = node.outputs[0].ndim
+        lengths, values = [int(n) for n in inputs[:ndim]], [np.asarray(v) for v in inputs[ndim:]]
+        host = Elemwise(self.scalar_op).make_node(*[v.type.host_type()() for v in node.inputs[ndim:]])
+        cells = [[None] for _ in host.outputs]
+        host.op.perform(host, values, cells)
+        array = np.zeros(lengths, node.outputs[0].dtype)
+        for (value,), bounds in zip(cells, self.slices):
+            if bounds is not None:
+                array[self._index(bounds)] = value
+        plain = [value for (value,), bounds in zip(cells, self.slices) if bounds is None]
+        self.store(node, [array, *plain], inputs, output_storage)
+
+    def _index(self, bounds):
+        return (slice(None),) * self.axis + (slice(*bounds),)
+
+    def L_op(self, inputs, outs, ograds):
+        lengths, operands, _ = self._parts(inputs)
+        plain = iter(ograds[1:])
+        from_array = ograds[0]
+        is_zero = isinstance(from_array.type, DisconnectedType)
+        parts = [
+            next(plain) if bounds is None else from_array if is_zero else from_array[self._index(bounds)]
+            for bounds in self.slices
+        ]
+        found = GpuElemwise(self.scalar_op)
+        return [DisconnectedType()() for _ in lengths] + found.L_op(operands, found(*operands, return_list=True), parts)
+
+    def R_op(self, inputs, eval_points):
+        lengths, operands, _ = self._parts(inputs)
+        found = GpuElemwise(self.scalar_op).R_op(operands, eval_points[len(lengths) :])
+        array = zeros([host_variable(v) for v in lengths], self._parts(inputs)[2][0].dtype)
+        for direction, bounds in zip(found, self.slices):
+            if bounds is not None and direction is not None:
+                array = set_subtensor(array[self._index(bounds)], host_variable(direction))
+        plain = [direction for direction, bounds in zip(found, self.slices) if bounds is None]
+        return [to_context_of(array, operands[0]), *plain]
+
+    def native_code(self, node):
+        ndim = node.outputs[0].ndim
+        _, operands, results = self._parts(node.inputs)
+        params = elemwise_params(self.scalar_op, operands, results, slices=self.slices, axis=self.axis)
+        return NativeCode(_NATIVE + ":elemwise_in_slices", **params) if ndim <= 32 else None
 
 
 def max_inputs_to_GpuElemwise(node_or_outputs):

@@ -538,10 +538,10 @@ static void extent(const GpuArray *a, ssize_t *low, ssize_t *high)
     }
 }
 
-static int overlap(const GpuArray *a, const GpuArray *b)
+int GpuArray_overlap(const GpuArray *a, const GpuArray *b)
 {
     ssize_t low, high, other_low, other_high;
-    if (a->data != b->data)
+    if (a->data == NULL || a->data != b->data || elements(a) == 0 || elements(b) == 0)
         return 0;
     extent(a, &low, &high);
     extent(b, &other_low, &other_high);
@@ -572,7 +572,7 @@ int GpuArray_setarray(GpuArray *a, const GpuArray *v)
         int i = (int)axis - (int)a->nd + (int)v->nd;
         strides[axis] = i < 0 || v->dimensions[i] == 1 ? 0 : v->strides[i];
     }
-    if (elements(a) > 0 && overlap(a, v)) {
+    if (GpuArray_overlap(a, v)) {
         GpuArray copy;
         int code = GpuArray_copy(&copy, v, GA_C_ORDER);
         if (code != GA_NO_ERROR)

@@ -1,14 +1,16 @@
 /* The native code of elementwise nodes and of DimShuffle. */
 #include "context.h"
-#include "gpu.h"
+#include "gpu_axes.h"
 
 /* Parameters of an input or output.
  * broadcastable: bits of the axes whose length is 1 according to the type
  * typecode: element type
  * kind: how the kernels read the operand; the class Access in loops/program.py defines the same kinds
  * overwrites: index of the input that an output overwrites, or -1
- * is_number: whether an input is an array of one element on the host, which is passed to the kernel by value */
-NATIVE_PARAMS(operand, broadcastable, typecode, kind, overwrites, is_number);
+ * is_number: whether an input is an array of one element on the host, which is passed to the kernel by value
+ * start, stop: the slice in which a result of `elemwise_in_slices` is stored. stop -1: up to the end. start -1: the result
+ * is an output of its own. */
+NATIVE_PARAMS(operand, broadcastable, typecode, kind, overwrites, is_number, start, stop);
 enum { VARYING, HOISTED, MAYBE_BROADCAST };
 
 /* Parameters of a node.
@@ -16,8 +18,9 @@ enum { VARYING, HOISTED, MAYBE_BROADCAST };
  * context: a PyGpuContextObject
  * contiguous, strided: the kernels
  * ndim: rank of the operands
- * rank: number of axes of the strided kernel; 0 if there is no strided kernel */
-NATIVE_TABLE(elemwise, operand, operands, context, contiguous, strided, ndim, rank);
+ * rank: number of axes of the strided kernel; 0 if there is no strided kernel
+ * axis, results: the axis of the slices, and the number of results of `elemwise_in_slices` */
+NATIVE_TABLE(elemwise, operand, operands, context, contiguous, strided, ndim, rank, axis, results);
 NATIVE_READER(elemwise)
 
 /* Compute the common shape of the inputs. Return 0, or -1 with an exception set. */
@@ -198,7 +201,10 @@ static int run_strided(gpukernel *kernel, int nd, int rank, int nin, int count, 
     return code == GA_NO_ERROR ? 0 : gpu_failed(gpukernel_context(kernel), code, "GpuElemwise");
 }
 
-static int tng_elemwise(int nin, int nout, PyObject **in, PyObject **out, const struct elemwise_params *params)
+/* Compute results. If given[j] is not NULL, result j is stored in this array, or, if the array has another shape, in a new
+ * array that takes its place. Other results are stored in out[j]. */
+static int compute(int nin, int nout, PyObject **in, PyObject **out, PyGpuArrayObject **given,
+                   const struct elemwise_params *params)
 {
     PyGpuContextObject *ctx = (PyGpuContextObject *)(intptr_t)params->context;
     const struct operand_params *operands = params->operands;
@@ -246,8 +252,19 @@ static int tng_elemwise(int nin, int nout, PyObject **in, PyObject **out, const 
     for (int j = 0; j < nout; ++j) {
         const struct operand_params *operand = &operands[nin + j];
         PyGpuArrayObject *old = operand->overwrites < 0 ? NULL : a[operand->overwrites], *z = old;
-        if (old != NULL && GpuArray_ISWRITEABLE(&old->ga)
-            && memcmp(old->ga.dimensions, dims, (size_t)nd * sizeof *dims) == 0)
+        if (given[j] != NULL) {
+            z = given[j];
+            if (memcmp(z->ga.dimensions, dims, (size_t)nd * sizeof *dims) != 0) {
+                ssize_t strides[GA_MAX_DIMS] = {0};
+                GpuArray result = {.nd = (unsigned)nd, .dimensions = dims, .strides = strides};
+                if (broadcast_strides(&result, (unsigned)nd, z->ga.dimensions, strides) < 0)
+                    return -1;
+                z = pygpu_empty((unsigned)nd, dims, (int)operand->typecode, GA_C_ORDER, ctx, Py_None);
+                Py_SETREF(given[j], z);
+            }
+        }
+        else if (old != NULL && GpuArray_ISWRITEABLE(&old->ga)
+                 && memcmp(old->ga.dimensions, dims, (size_t)nd * sizeof *dims) == 0)
             native_set(&out[j], Py_NewRef((PyObject *)old));
         else
             z = fortran ? alloc_fortran(&out[j], ctx, (unsigned)nd, dims, (int)operand->typecode)
@@ -264,6 +281,96 @@ static int tng_elemwise(int nin, int nout, PyObject **in, PyObject **out, const 
         return run_contiguous((gpukernel *)(intptr_t)params->contiguous, n, count, operands, a, numbers);
     return run_strided((gpukernel *)(intptr_t)params->strided, nd, (int)params->rank, nin, count, operands, dims, a,
                        numbers);
+}
+
+static int tng_elemwise(int nin, int nout, PyObject **in, PyObject **out, const struct elemwise_params *params)
+{
+    PyGpuArrayObject *given[nout];
+    memset(given, 0, sizeof given);
+    return compute(nin, nout, in, out, given, params);
+}
+
+/* Return the view of a slice of an array along an axis, and add its length to *covered. */
+static PyGpuArrayObject *slice_of(PyGpuArrayObject *array, int axis, const struct operand_params *operand,
+                                  size_t *covered)
+{
+    size_t dims[GA_MAX_DIMS], length = array->ga.dimensions[axis];
+    size_t start = at_most((size_t)operand->start, length),
+           stop = operand->stop < 0 ? length : at_most((size_t)operand->stop, length);
+    memcpy(dims, array->ga.dimensions, array->ga.nd * sizeof *dims);
+    dims[axis] = stop > start ? stop - start : 0;
+    *covered += dims[axis];
+    size_t offset = array->ga.offset + (dims[axis] ? start * (size_t)array->ga.strides[axis] : 0);
+    return pygpu_fromgpudata(array->ga.data, offset, array->ga.typecode, array->ga.nd, dims, array->ga.strides,
+                             array->context, 1, (PyObject *)array, Py_None);
+}
+
+/* Inputs: the lengths of an array, on the host; the inputs of the scalar op. Outputs: the array, in whose slices results
+ * are stored; the other results. Elements in no slice are 0. */
+static int tng_elemwise_in_slices(int nin, int nout, PyObject **in, PyObject **out,
+                                  const struct elemwise_params *params)
+{
+    PyGpuContextObject *ctx = (PyGpuContextObject *)(intptr_t)params->context;
+    int nd = (int)params->ndim, count = (int)params->results, axis = (int)params->axis, e = nin - nd, status = -1;
+    const struct operand_params *rows = params->operands + e;
+    size_t dims[nd + 1], covered = 0;
+    PyGpuArrayObject *given[count], *slices[count];
+    PyObject *outputs[count];
+    int typecode = -1, next = 1;
+    (void)nout;
+    memset(given, 0, sizeof given);
+    memset(slices, 0, sizeof slices);
+    for (int d = 0; d < nd; ++d) {
+        int64_t length;
+        if (native_as_int64(in[d], &length) < 0)
+            return -1;
+        if (length < 0) {
+            PyErr_SetString(PyExc_ValueError, "negative dimensions are not allowed");
+            return -1;
+        }
+        dims[d] = (size_t)length;
+    }
+    for (int j = 0; j < count; ++j) {
+        if (rows[j].start >= 0)
+            typecode = (int)rows[j].typecode;
+        outputs[j] = rows[j].start >= 0 ? NULL : out[next++];
+    }
+    for (int i = 0; i < e; ++i)
+        if (PyGpuArray_Check(in[nd + i]))
+            gpu_not_shared(&out[0], &((PyGpuArrayObject *)in[nd + i])->ga);
+    PyGpuArrayObject *array = gpu_alloc(&out[0], ctx, (unsigned)nd, dims, typecode);
+    if (array == NULL)
+        return -1;
+    for (int j = 0; j < count; ++j)
+        if (rows[j].start >= 0) {
+            slices[j] = slice_of(array, axis, &rows[j], &covered);
+            if (slices[j] == NULL)
+                goto done;
+            given[j] = (PyGpuArrayObject *)Py_NewRef((PyObject *)slices[j]);
+        }
+    int code = covered == dims[axis] ? GA_NO_ERROR : GpuArray_memset(&array->ga, 0);
+    if (code != GA_NO_ERROR) {
+        gpu_failed(ctx->ctx, code, "GpuElemwiseInSlices");
+        goto done;
+    }
+    status = compute(e, count, in + nd, outputs, given, params);
+    for (int j = 0; j < count && status == 0; ++j)
+        if (slices[j] != given[j]) /* the result has another shape than the slice */
+            status = gpu_assign(slices[j], &given[j]->ga, "GpuElemwiseInSlices");
+done:
+    next = 1;
+    for (int j = 0; j < count; ++j) {
+        if (rows[j].start < 0)
+            out[next++] = outputs[j];
+        Py_XDECREF(slices[j]);
+        Py_XDECREF(given[j]);
+    }
+    return status;
+}
+
+static int in_slices_reader(int nin, int nout, PyObject **in, PyObject **out, const int64_t *params)
+{
+    return tng_elemwise_in_slices(nin, nout, in, out, (const struct elemwise_params *)params);
 }
 
 /* Input: an array. Output: a view or a copy with its axes in the order `order`; -1 inserts an axis of length 1. Axes
@@ -308,5 +415,9 @@ static int tng_dimshuffle(int nin, int nout, PyObject **in, PyObject **out, cons
     return status;
 }
 
-static const NativeEntry entries[] = {NATIVE_ENTRY(elemwise), NATIVE_ROW(operand), NATIVE_ENTRY(dimshuffle), {0}};
+static const NativeEntry entries[] = {NATIVE_ENTRY(elemwise),
+                                      {"elemwise_in_slices", in_slices_reader, elemwise_text, NULL},
+                                      NATIVE_ROW(operand),
+                                      NATIVE_ENTRY(dimshuffle),
+                                      {0}};
 NATIVE_MODULE(elemwise, entries)

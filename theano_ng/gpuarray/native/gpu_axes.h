@@ -139,10 +139,30 @@ static inline const char *gpu_shape_text(char *buffer, size_t size, unsigned nd,
     return buffer;
 }
 
-/* Drop the previous output if it shares memory with an input of this call, which must not be overwritten. */
+/* Compute the strides that broadcast y to a shape. Return 0, or -1 with an exception set. */
+static inline int broadcast_strides(const GpuArray *y, unsigned nd, const size_t *dim, ssize_t *stride)
+{
+    int extra = (int)y->nd - (int)nd, bad = 0;
+    for (int i = 0; i < extra; ++i)
+        bad |= y->dimensions[i] != 1;
+    for (int i = 0; i < (int)nd; ++i) {
+        int k = i + extra;
+        size_t length = k < 0 ? 1 : y->dimensions[k];
+        stride[i] = length == 1 ? 0 : y->strides[k];
+        bad |= length != 1 && length != dim[i];
+    }
+    if (!bad)
+        return 0;
+    char from[700], to[700];
+    PyErr_Format(PyExc_ValueError, "could not broadcast input array from shape %s into shape %s",
+                 gpu_shape_text(from, sizeof from, y->nd, y->dimensions), gpu_shape_text(to, sizeof to, nd, dim));
+    return -1;
+}
+
+/* Drop the previous output if it overlaps an input of this call, which must not be overwritten. */
 static inline void gpu_not_shared(PyObject **out, const GpuArray *x)
 {
-    if (*out != NULL && PyGpuArray_Check(*out) && GpuArray_share(&((PyGpuArrayObject *)*out)->ga, x))
+    if (*out != NULL && PyGpuArray_Check(*out) && GpuArray_overlap(&((PyGpuArrayObject *)*out)->ga, x))
         Py_CLEAR(*out);
 }
 

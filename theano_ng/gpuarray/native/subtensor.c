@@ -102,32 +102,12 @@ static PyGpuArrayObject *source_for(PyObject *value, PyGpuArrayObject *z)
     PyGpuArrayObject *y = gpu_input(value, -1, -1);
     if (y == NULL || !gpu_same_context(z, y))
         return NULL;
-    if (y->ga.typecode == z->ga.typecode && !GpuArray_share(&y->ga, &z->ga) && GpuArray_ISALIGNED(&y->ga))
+    if (y->ga.typecode == z->ga.typecode && !GpuArray_overlap(&y->ga, &z->ga) && GpuArray_ISALIGNED(&y->ga))
         return (PyGpuArrayObject *)Py_NewRef(value);
     PyGpuArrayObject *made = pygpu_empty(y->ga.nd, y->ga.dimensions, z->ga.typecode, GA_C_ORDER, z->context, Py_None);
     if (made != NULL && gpu_assign(made, &y->ga, "the value of an increment") < 0)
         Py_CLEAR(made);
     return made;
-}
-
-/* Compute the strides that broadcast y to a shape. Return 0, or -1 with an exception set. */
-static int broadcast_strides(const GpuArray *y, unsigned nd, const size_t *dim, ssize_t *stride)
-{
-    int extra = (int)y->nd - (int)nd, bad = 0;
-    for (int i = 0; i < extra; ++i)
-        bad |= y->dimensions[i] != 1;
-    for (int i = 0; i < (int)nd; ++i) {
-        int k = i + extra;
-        size_t length = k < 0 ? 1 : y->dimensions[k];
-        stride[i] = length == 1 ? 0 : y->strides[k];
-        bad |= length != 1 && length != dim[i];
-    }
-    if (!bad)
-        return 0;
-    char from[700], to[700];
-    PyErr_Format(PyExc_ValueError, "could not broadcast input array from shape %s into shape %s",
-                 gpu_shape_text(from, sizeof from, y->nd, y->dimensions), gpu_shape_text(to, sizeof to, nd, dim));
-    return -1;
 }
 
 /* Inputs: x, y, indices. Unless `set_instead_of_inc` is set, a kernel adds y to the selected view of x. The kernel

@@ -35,4 +35,5 @@ from theano_ng.gpuarray.opt import (
     pooling,
     random,
     rows,
+    slices,
 )

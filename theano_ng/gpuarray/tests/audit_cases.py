@@ -30,6 +30,7 @@ from theano_ng.gpuarray.elemwise import (
     GpuCAReduceCuda,
     GpuDimShuffle,
     GpuElemwise,
+    GpuElemwiseInSlices,
     GpuElemwiseOfNumbers,
     gpu_erfcinv,
     gpu_erfinv,
@@ -97,6 +98,13 @@ def _bounded(op):
     Checks limit the address space, and PoCL crashes when the address space is exhausted.
     """
     return lambda n, m, k: op(tt.minimum(n, 20), tt.minimum(m, 20), k)
+
+
+def _in_slices():
+    """Return a callable that stores the product and the sum of two matrices side by side, and returns their quotient."""
+    a, b = scalar.float32("a"), scalar.float32("b")
+    op = GpuElemwiseInSlices(scalar.Composite([a, b], [a * b, a / (2 + b * b), a + b]), 1, [(0, 3), None, (4, 7)])
+    return lambda x, y: op(x.shape[0], 8, x, y)
 
 
 def _row_program():
@@ -248,6 +256,7 @@ def cases():
         ("GpuArgSortOp", _on_device(sort.GpuArgSortOp("quicksort"), 0), [T3, np.array(1)]),
         ("GpuTopKOp", _on_device(sort.GpuTopKOp(0), 0), [X, i]),
         ("GpuTopKOp unsorted", _on_device(sort.GpuTopKOp(1, False, "int32"), 0), [X, np.array(-3)]),
+        ("GpuElemwiseInSlices", _on_device(_in_slices(), 0, 1), [X, Y]),
         ("GpuRowProgram", _on_device(_row_program()), [X]),
         ("GpuSoftmax", _on_device(nnet.gpu_softmax), [X]),
         ("GpuSoftmaxWithBias", _on_device(nnet.gpu_softmax_with_bias), [X, Y[0]]),

@@ -1,4 +1,4 @@
-"""Tests of the fusion of elementwise nodes whose results are all needed."""
+"""Tests of the fusion of elementwise nodes whose results are all needed, and of kernels that write into slices."""
 
 import itertools
 import unittest
@@ -9,12 +9,16 @@ import theano_ng as theano
 import theano_ng.tensor as T
 from theano_ng.compile.mode import get_mode
 from theano_ng.configdefaults import config
-from theano_ng.gpuarray.elemwise import GpuElemwise
-from theano_ng.gpuarray.tests.device import context
+from theano_ng.gpuarray.elemwise import GpuElemwise, GpuElemwiseInSlices
+from theano_ng.gpuarray.tests.device import context, gpu_variable, placed
 from theano_ng.gpuarray.type import gpuarray_shared_constructor
 
 UNARY = (T.tanh, T.sin, abs, T.nnet.sigmoid, T.sqr, lambda x: T.exp(-abs(x)), lambda x: -x)
 BINARY = (T.add, T.sub, T.mul, T.maximum, lambda x, y: T.switch(x > y, x, y / 2), lambda x, y: x / (1 + abs(y)))
+
+
+def in_slices(f):
+    return [n for n in f.maker.fgraph.toposort() if isinstance(n.op, GpuElemwiseInSlices)]
 
 
 def on_device(*without):
@@ -25,7 +29,7 @@ def elementwise(f):
     return [n for n in f.maker.fgraph.toposort() if isinstance(n.op, GpuElemwise)]
 
 
-class TestFusion(unittest.TestCase):
+class Fusion(unittest.TestCase):
     def setUp(self):
         context()
         flags = config.change_flags(on_opt_error="raise")
@@ -46,6 +50,8 @@ class TestFusion(unittest.TestCase):
             self.assertEqual(len(elementwise(f)), count, f.maker.fgraph)
         return f
 
+
+class TestFusion(Fusion):
     def test_gates(self):
         """The gates of an LSTM, and all values that its gradient needs, are one node."""
         gates, cell = T.fmatrix(), T.fmatrix()
@@ -145,3 +151,123 @@ class TestFusion(unittest.TestCase):
             values = [np.asarray(v, dtype) for v in values]
             with self.subTest(dtype=dtype, seed=seed):
                 self.check([square, row, number], outputs, values, rtol=1e-3 if dtype == "float32" else 1e-9)
+
+
+class TestSlices(Fusion):
+    def set_slices(self, x, lengths, slices, axis=1):
+        """Return an array of zeros in whose slices along an axis elementwise results are set."""
+        array = T.zeros(lengths, x.dtype)
+        for k, bounds in enumerate(slices):
+            index = (slice(None),) * axis + (slice(*bounds),)
+            array = T.set_subtensor(array[index], UNARY[k](x))
+        return T.cumsum(array, axis=axis)  # an Op that computes on the device
+
+    def test_applied(self):
+        """Slices that do not overlap are set by one kernel, which also computes results in no slice."""
+        x = T.fmatrix()
+        for slices in (
+            [(0, 3), (3, 6), (6, 9)],
+            [(6, None), (0, 3), (3, 6)],
+            [(0, 3), (5, 8), (8, 9)],
+            [(1, 4), (5, 8)],
+        ):
+            lengths = (x.shape[0], 9)
+            if slices[2:] == [(8, 9)]:  # the result of the third slice has one column
+                array = self.set_slices(x, lengths, slices[:2])
+                slices = slices[:2]
+            array = self.set_slices(x, lengths, slices)
+            f = self.check([x], [array, T.tanh(x) * T.exp(x)], [self.array(4, 3)])
+            (node,) = in_slices(f)
+            self.assertEqual(len(node.outputs), 2)
+            self.assertEqual(elementwise(f), [])
+        y = T.ftensor3()
+        f = self.check(
+            [y], [self.set_slices(y, (7, y.shape[1], y.shape[2]), [(4, 7), (0, 3)], axis=0)], [self.array(3, 2, 5)]
+        )
+        self.assertEqual(len(in_slices(f)), 1)
+
+    def test_gradients_of_gates(self):
+        x = T.dmatrix()
+        gates = [x[:, :4], x[:, 4:8], x[:, 8:]]
+        cost = (T.nnet.sigmoid(gates[0]) * T.tanh(gates[1]) * T.exp(-gates[2])).sum()
+        f = self.check([x], [T.cumsum(T.grad(cost, x), axis=0)], [self.array(3, 12, dtype="float64")], rtol=1e-12)
+        self.assertEqual(len(in_slices(f)), 1)
+
+    def test_not_applied(self):
+        """Overlapping slices, other axes, steps, and values or arrays with other readers."""
+        x = T.fmatrix()
+        wide = (x.shape[0], 9)
+        value = T.tanh(x)
+        stepped = T.set_subtensor(T.zeros(wide, "float32")[:, 0:6:2], value)
+        other = T.set_subtensor(T.set_subtensor(T.zeros((9, 9), "float32")[:4, 0:3], value)[:, 3:6], 1)
+        twice = T.set_subtensor(T.set_subtensor(T.zeros(wide, "float32")[:, 0:3], value)[:, 3:6], value)
+        cases = [[self.set_slices(x, wide, [(0, 3), (2, 5)])], *[[T.cumsum(a)] for a in (stepped, other, twice)]]
+        for outputs in cases:
+            f = self.check([x], outputs, [self.array(4, 3)])
+            self.assertEqual(in_slices(f), [])
+        start = T.set_subtensor(T.zeros(wide, "float32")[:, 0:3], value)
+        both = T.set_subtensor(start[:, 3:6], T.exp(x))
+        added = T.inc_subtensor(start[:, 0:3], T.exp(x))
+        for outputs in ([both, T.cumsum(start)], [T.cumsum(both), T.cumsum(start)], [T.cumsum(added)]):
+            self.check([x], outputs, [self.array(4, 3)])
+
+    def test_lengths(self):
+        """The lengths of the array may cut off slices. Values broadcast to slices, or raise the error of the host."""
+        x, n = T.fmatrix(), T.lscalar()
+        array = self.set_slices(x, (3, n), [(0, 4), (4, 8)])
+        f = theano.function([x, n], array, mode=on_device())
+        g = theano.function([x, n], array, mode="FAST_COMPILE")
+        self.assertEqual(len(in_slices(f)), 1)
+        for shape, length in (
+            ((3, 4), 8),
+            ((3, 4), 11),
+            ((3, 1), 5),
+            ((1, 4), 8),
+            ((1, 1), 3),
+            ((1, 1), 0),
+            ((3, 4), 7),
+            ((2, 4), 8),
+        ):
+            value = self.array(*shape)
+            with self.subTest(shape=shape, length=length):
+                try:
+                    expected = g(value, length)
+                except ValueError:
+                    with self.assertRaises(ValueError):
+                        f(value, length)
+                else:
+                    np.testing.assert_allclose(f(value, length), expected, rtol=1e-5, atol=1e-6)
+        with self.assertRaises(ValueError):
+            f(self.array(3, 4), -1)
+
+    def test_op(self):
+        """The Op has derivatives and a shape, and Python code with the same results."""
+        a, b = theano.scalar.float64("a"), theano.scalar.float64("b")
+        scalar_op = theano.scalar.Composite([a, b], [a * b, a + b, a - b])
+        op = GpuElemwiseInSlices(scalar_op, 1, [(0, 2), None, (2, 4)])
+        x, y = gpu_variable("float64", 2), gpu_variable("float64", 2)
+        values = self.array(3, 2, dtype="float64"), self.array(3, 2, dtype="float64")
+        array, plain = op(3, 5, x, y)
+        expected = np.zeros((3, 5))
+        expected[:, :2], expected[:, 2:4] = values[0] * values[1], values[0] - values[1]
+        for linker in ("vm", "py"):
+            f = theano.function([x, y], [array, plain, array.shape], mode=theano.Mode(linker, "fast_compile"))
+            found = f(*[placed(v, "C") for v in values])
+            for result, right in zip(found, (expected, values[0] + values[1], (3, 5))):
+                np.testing.assert_allclose(np.asarray(result), right)
+        a, b, u, w = [T.dmatrix() for _ in range(4)]
+        moved = [theano.gpuarray.basic_ops.as_gpuarray_variable(v, "test") for v in (a, b)]
+        array, plain = [theano.gpuarray.basic_ops.host_from_gpu(v) for v in op(3, 5, *moved)]
+        cost = (array**2).sum() + T.exp(plain).sum()
+        plainly = ((a * b) ** 2).sum() + ((a - b) ** 2).sum() + T.exp(a + b).sum()
+        directions = [self.array(3, 2, dtype="float64") for _ in range(2)]
+        for given, right in (
+            (T.grad(cost, [a, b]), T.grad(plainly, [a, b])),
+            ([T.Rop(cost, [a, b], [u, w])], [T.Rop(plainly, [a, b], [u, w])]),
+        ):
+            results = theano.function([a, b, u, w], [*given, *right], on_unused_input="ignore")(*values, *directions)
+            half = len(results) // 2
+            for result, expected in zip(results[:half], results[half:]):
+                np.testing.assert_allclose(result, expected, rtol=1e-10)
+        with self.assertRaisesRegex(TypeError, "must have one type"):
+            GpuElemwiseInSlices(theano.scalar.exp, 1, [None])(3, 5, x)

@@ -36,6 +36,7 @@ optdb gpuarray_opt 48.5 gpuarray
 optdb gpua_elemwise_fusion 49 fast_run fusion gpuarray local_elemwise_fusion
 optdb gpua_row_fusion 49.05 fast_run fusion gpuarray
 optdb gpua_multi_output_fusion 49.1 fast_run fusion gpuarray
+optdb gpua_store_in_slices 49.15 fast_run fusion gpuarray
 optdb gpua_numbers_by_value 76 fast_run gpuarray
 optdb gpua_random_make_inplace_mrg 99 fast_run gpuarray inplace
 optdb gpua_assert_no_cpu_op 49.2 assert_no_cpu_op

@@ -58,7 +58,9 @@ int GpuArray_reshape(GpuArray *r, const GpuArray *a, unsigned nd, const size_t *
 int GpuArray_transpose(GpuArray *r, const GpuArray *a, const unsigned *axes);
 void GpuArray_clear(GpuArray *a);
 int GpuArray_share(const GpuArray *a, const GpuArray *b); /* true if both are views of the same memory */
-gpucontext *GpuArray_context(const GpuArray *a);          /* borrowed */
+/* True if the ranges of bytes from the first to the last element overlap. */
+int GpuArray_overlap(const GpuArray *a, const GpuArray *b);
+gpucontext *GpuArray_context(const GpuArray *a); /* borrowed */
 void GpuArray_fix_flags(GpuArray *a);
 /* Do a[...] = v: broadcast v, convert its elements, and store them in a. If the arrays overlap, v is copied first. */
 int GpuArray_setarray(GpuArray *a, const GpuArray *v);
