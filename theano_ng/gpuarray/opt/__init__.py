@@ -26,6 +26,7 @@ from theano_ng.gpuarray.opt import (
     lifts,
     loops,
     movement,
+    networks,
     numbers,
     random,
     rows,
