@@ -3,14 +3,20 @@
 The package has its own implementation: warp-ctc is not needed, and ``config.ctc.root`` is not read.
 """
 
+import numpy as np
+
 from theano_ng.gof.native import NativeCode
 from theano_ng.gpuarray.kernels import ctc as kernels
+from theano_ng.gpuarray.kernels.snippets import precise
 from theano_ng.gpuarray.transfers import as_gpuarray_variable, host_from_gpu, infer_context_name
 from theano_ng.gpuarray.twin import TwinOp, on_host, to_context_of
 from theano_ng.lazy import lazy_names
 from theano_ng.tensor.nnet.ctc import ConnectionistTemporalClassification, ctc_available, ctc_present
 
 __all__ = ["GpuConnectionistTemporalClassification", "ctc_available", "ctc_present", "gpu_ctc"]
+
+# The number of threads in a group, a power of two. -1 stands for the number that suits the device.
+_GROUP = -1
 
 # The rule is imported when its name is first used.
 __getattr__, __dir__, _ = lazy_names(__name__, {"theano_ng.gpuarray.opt.networks": "local_gpu_ctc_no_grad"})
@@ -52,8 +58,8 @@ class GpuConnectionistTemporalClassification(TwinOp):
             norms=norms,
             paths=paths,
             gradients=gradients if self.compute_grad else 0,
-            real=kernels.size_of_sums(type_.dtype, type_.context),
-            group=kernels.GROUP,
+            real=np.dtype(precise(type_.dtype, type_.context)).itemsize,
+            group=_GROUP,
         )
 
     def L_op(self, inputs, outputs, output_grads):

@@ -7,8 +7,6 @@ example, and `gradients` computes the gradient of each time step. A group of thr
 `gradients`) or an example (`paths`). Sums have a fixed order, so the same input gives the same result.
 """
 
-import numpy as np
-
 from theano_ng.gpuarray.kernels import snippets
 from theano_ng.gpuarray.kernels.device_kernel import DeviceKernel, flags_of, sample
 from theano_ng.gpuarray.kernels.snippets import SIZE, SSIZE
@@ -47,14 +45,14 @@ _BEGIN_STEP = """
 """
 
 _REDUCE = """part[LID_0] = %(value)s;
-            for (ga_uint step = LDIM_0 / 2; step > 0; step /= 2) {
-                local_barrier();
-                if (LID_0 < step)
-                    %(combine)s
-            }
+        for (ga_uint step = LDIM_0 / 2; step > 0; step /= 2) {
             local_barrier();
-            %(value)s = part[0];
-            local_barrier();"""
+            if (LID_0 < step)
+                %(combine)s
+        }
+        local_barrier();
+        %(value)s = part[0];
+        local_barrier();"""
 
 _NORMS = (
     """
@@ -62,20 +60,20 @@ KERNEL void KERNEL_NAME(%(parameters)s)
 {
     LOCAL_MEM %(real)s part[%(group)d];"""
     + _BEGIN_STEP
-    + """        if ((ga_long)t < example[0]) {
-            %(real)s most = -INFINITY, sum = 0;
-            for (ga_size k = LID_0; k < symbols; k += LDIM_0) {
-                const %(real)s value = %(load)s;
-                most = value > most ? value : most;
-            }
-            %(largest)s
-            for (ga_size k = LID_0; k < symbols; k += LDIM_0)
-                sum += exp(%(load)s - most);
-            %(total)s
-            if (LID_0 == 0) {
-                work[2 * row] = most;
-                work[2 * row + 1] = log(sum);
-            }
+    + """        /* Steps after the end of an example have no elements. No barrier is inside a condition. */
+        const ga_size count = (ga_long)t < example[0] ? symbols : 0;
+        %(real)s most = -INFINITY, sum = 0;
+        for (ga_size k = LID_0; k < count; k += LDIM_0) {
+            const %(real)s value = %(load)s;
+            most = value > most ? value : most;
+        }
+        %(largest)s
+        for (ga_size k = LID_0; k < count; k += LDIM_0)
+            sum += exp(%(load)s - most);
+        %(total)s
+        if (LID_0 == 0) {
+            work[2 * row] = most;
+            work[2 * row + 1] = log(sum);
         }
     }
 }
@@ -119,11 +117,9 @@ KERNEL void KERNEL_NAME(%(parameters)s, GLOBAL_MEM char *costs, ga_size costs_at
             work[totals + b] = total;
             %(store_cost)s
         }
-        if (!with_gradient || total == -INFINITY)
-            continue;
         /* Replace the probabilities of the paths to each state by the probabilities of all paths through it. `later`: the
          * probabilities of the paths from each state in the next step, with the symbol of this state. */
-        for (ga_size t = steps; t-- > 0;) {
+        for (ga_size t = with_gradient && total != -INFINITY ? steps : 0; t-- > 0;) {
             GLOBAL_MEM %(real)s *now = work + backward + (2 * b + (t & 1)) * states,
                                 *later = work + backward + (2 * b + ((t + 1) & 1)) * states;
             from -= x0;
@@ -205,30 +201,20 @@ def _fields(dtype, real):
     return fields
 
 
-def _real(dtype, context):
-    """Return the dtype of sums."""
-    return "float64" if context is None or context.has_double or dtype == "float64" else "float32"
-
-
-def size_of_sums(dtype, context):
-    """Return the size in bytes of the numbers in which the kernels sum; see `ctc`."""
-    return np.dtype(_real(dtype, context)).itemsize
-
-
 def ctc(dtype, context):
     """Return the kernels `norms`, `paths` and `gradients`.
 
     Parameters
     ----------
     dtype : str
-        One of `DTYPES`. Sums are computed in float64, or in float32 if the device has no float64.
+        One of `DTYPES`. Sums have the dtype `snippets.precise`.
     context : GpuContext or None
 
     Returns
     -------
     tuple of three DeviceKernel
     """
-    real = _real(dtype, context)
+    real = snippets.precise(dtype, context)
     fields = _fields(dtype, real)
     support = (_LOG_SUM % fields,)
 

@@ -4,6 +4,16 @@
 #include "gpu_axes.h"
 #include "networks/ctc_examples.h"
 
+/* Inputs: activations (time, batch, symbol) on the device, labels (batch, length) and input lengths (batch) on the host.
+ * Outputs: costs (batch), gradients.
+ *
+ * norms, paths, gradients: the kernels. real: size of the numbers in which they sum. group: number of threads in a group;
+ * -1: a number that suits the device. */
+NATIVE_FUNCTION(ctc, typecode, norms, paths, gradients, real, group)
+
+/* The maximum number of threads in a group, as in kernels/ctc.py */
+enum { GROUP = 256 };
+
 /* Fill three lists for the labels of an example: the labels, the place of the next equal label (or -1), and whether no
  * equal label comes before. `last` has an element for each symbol; all elements are -1 before and after. */
 static void describe_labels(const npy_int64 *labels, npy_intp count, npy_intp most, npy_int64 *last, npy_int64 *to)
@@ -54,14 +64,26 @@ done:
     return made;
 }
 
+/* Return the number of threads in a group, for n elements. */
+static size_t group_for(size_t n, int64_t wanted, const PyGpuContextObject *ctx)
+{
+    size_t group = 1;
+    if (wanted >= 0)
+        return (size_t)wanted;
+    while (ctx->ctx->info.warp > 1 && group < n && group < GROUP)
+        group *= 2;
+    return group;
+}
+
 /* Run the kernels. `z` is the gradient, or NULL. */
 static int compute(PyGpuArrayObject *x, PyGpuArrayObject *cost, PyGpuArrayObject *z, gpudata *examples, npy_intp most,
-                   size_t real, gpukernel *const *kernels, size_t group)
+                   const struct ctc_params *params)
 {
     static const char who[] = "ctc";
     gpucontext *ctx = x->context->ctx;
     size_t time = x->ga.dimensions[0], batch = x->ga.dimensions[1], steps = time * batch;
     size_t labels = (size_t)most, states = 2 * labels + 1, kept = z != NULL ? time : 2;
+    size_t wide = group_for(x->ga.dimensions[2], params->group, x->context), real = (size_t)params->real;
     size_t totals = 2 * steps, backward = totals + batch, forward = backward + (z != NULL ? 2 * batch * states : 0);
     size_t size = (forward + batch * kept * states) * real;
     uint32_t with_gradient = z != NULL;
@@ -86,23 +108,18 @@ static int compute(PyGpuArrayObject *x, PyGpuArrayObject *cost, PyGpuArrayObject
     Arguments paths = args, gradients = args;
     args_array(&paths, &cost->ga, &cost->ga.offset);
     args_push(&paths, &with_gradient);
-    status = steps == 0 ? 0 : gpu_run_groups(kernels[0], steps, group, args.at, who);
+    status = steps == 0 ? 0 : gpu_run_groups((gpukernel *)(intptr_t)params->norms, steps, wide, args.at, who);
     if (status == 0 && batch > 0)
-        status = gpu_run_groups(kernels[1], batch, group, paths.at, who);
+        status = gpu_run_groups((gpukernel *)(intptr_t)params->paths, batch,
+                                group_for(states, params->group, x->context), paths.at, who);
     if (status == 0 && z != NULL && steps > 0) {
         args_array(&gradients, &z->ga, &z->ga.offset);
-        status = gpu_run_groups(kernels[2], steps, group, gradients.at, who);
+        status = gpu_run_groups((gpukernel *)(intptr_t)params->gradients, steps, wide, gradients.at, who);
     }
     gpudata_release(work);
     return status;
 }
 
-/* Inputs: activations (time, batch, symbol) on the device, labels (batch, length) and input lengths (batch) on the host.
- * Outputs: costs (batch), gradients.
- *
- * norms, paths, gradients: the kernels. real: size of the numbers in which they sum. group: number of threads in a group
- * on GPUs. */
-NATIVE_FUNCTION(ctc, typecode, norms, paths, gradients, real, group)
 static int tng_ctc(int nin, int nout, PyObject **in, PyObject **out, const struct ctc_params *params)
 {
     (void)nin;
@@ -111,8 +128,6 @@ static int tng_ctc(int nin, int nout, PyObject **in, PyObject **out, const struc
         return -1;
     PyGpuContextObject *ctx = x->context;
     const npy_intp batch = (npy_intp)x->ga.dimensions[1], symbols = (npy_intp)x->ga.dimensions[2];
-    gpukernel *const kernels[3] = {(gpukernel *)(intptr_t)params->norms, (gpukernel *)(intptr_t)params->paths,
-                                   (gpukernel *)(intptr_t)params->gradients};
     gpudata *examples = NULL;
     npy_intp most = 0;
     int status = -1;
@@ -127,8 +142,7 @@ static int tng_ctc(int nin, int nout, PyObject **in, PyObject **out, const struc
         || (nout > 1 && (z = gpu_alloc(&out[1], ctx, 3, x->ga.dimensions, x->ga.typecode)) == NULL)
         || (examples = upload_examples(&e, symbols, most, ctx->ctx)) == NULL)
         goto done;
-    status = compute(x, cost, z, examples, most, (size_t)params->real, kernels,
-                     ctx->ctx->info.warp > 1 ? (size_t)params->group : 1);
+    status = compute(x, cost, z, examples, most, params);
 done:
     drop_examples(&e);
     if (examples != NULL)
