@@ -19,6 +19,7 @@ from theano_ng.gpuarray.opt.graph_to_gpu import GraphToGPU, GraphToGPUDB, InputT
 from theano_ng.gpuarray.opt.transfers import cut_gpua_constant_transfers, local_cut_gpu_transfers
 from theano_ng.gpuarray.opt import (
     arrays,
+    batchnorm,
     blas,
     elementwise,
     final,
