@@ -4,23 +4,24 @@
 the graph.
 """
 
+from theano_ng.gof.graph import Constant
 from theano_ng.gof.optdb import LocalGroupDB
 from theano_ng.gof.rewriting import GraphToGPULocalOptGroup, local_optimizer
 from theano_ng.gpuarray.basic_ops import as_gpuarray_variable
 from theano_ng.gpuarray.batchnorm import GpuBatchNormTrain, GpuBatchNormTrainGrad
-from theano_ng.gpuarray.elemwise import GpuDimShuffle, GpuElemwise
+from theano_ng.gpuarray.elemwise import GpuElemwise
 from theano_ng.gpuarray.kernels.batchnorm import DTYPES
 from theano_ng.gpuarray.opt.arrays import with_pattern
 from theano_ng.gpuarray.opt.databases import gpu_optimizer2, op_lifter, register_opt
 from theano_ng.gpuarray.twin import host_variable
 from theano_ng.scalar import basic as scalar
 from theano_ng.tensor.constant import NotScalarConstantError, constant, get_scalar_constant_value
-from theano_ng.tensor.elemwise.functions import cast
 from theano_ng.tensor.nnet.bn_ops import (
     AbstractBatchNormInference,
     AbstractBatchNormTrain,
     AbstractBatchNormTrainGrad,
     correction,
+    in_dtype,
 )
 
 abstract_batch_norm_db = LocalGroupDB()
@@ -51,13 +52,23 @@ def _of_arrays(op, count, context_name, inputs):
     return op(*arrays, host_variable(inputs[count]), return_list=True)
 
 
+def _cast(value, dtype):
+    """Return a number on the host, cast to a dtype. Cast constants now, because later rules do not fold them."""
+    value = host_variable(value)
+    try:
+        return constant(get_scalar_constant_value(value), dtype=dtype)
+    except NotScalarConstantError:
+        return in_dtype(value, dtype)
+
+
 def _number(value, ndim, context_name):
     """Return a 0-d variable on the host as an array of `ndim` dimensions on the device."""
-    try:
-        value = constant(get_scalar_constant_value(value), dtype=value.dtype)
-    except NotScalarConstantError:
-        pass
-    return GpuDimShuffle((), ["x"] * ndim)(as_gpuarray_variable(value, context_name))
+    value = _cast(value, value.dtype)
+    if isinstance(value, Constant):
+        value = constant(value.data.reshape((1,) * ndim))
+    else:
+        value = value.dimshuffle(["x"] * ndim)
+    return as_gpuarray_variable(value, context_name)
 
 
 _add, _sub, _mul, _div, _sqrt = [
@@ -77,7 +88,7 @@ def local_abstract_batch_norm_train(op, context_name, inputs, outputs):
     *results, variance = _of_arrays(GpuBatchNormTrain(op.axes), 3, context_name, inputs)
     if len(inputs) == 5:
         return results
-    x, factor = results[0], cast(host_variable(inputs[4]), outputs[0].dtype)
+    x, factor = results[0], _cast(inputs[4], outputs[0].dtype)
     keep = _number(1 - factor, x.ndim, context_name)
     weights = factor, factor * correction(as_gpuarray_variable(inputs[0], context_name), op.axes)
     for k, (new, weight) in enumerate(zip((results[1], variance), weights)):
@@ -107,6 +118,6 @@ def local_abstract_batch_norm_inference(op, context_name, inputs, outputs):
         host(add(mul(sub(A, row), div(row, sqrt(add(row, number(T.constant(1e-4)))))), row))
     """
     x, scale, bias, mean, variance = [as_gpuarray_variable(v, context_name) for v in inputs[:5]]
-    epsilon = _number(cast(host_variable(inputs[5]), x.dtype), x.ndim, context_name)
+    epsilon = _number(_cast(inputs[5], x.dtype), x.ndim, context_name)
     result = _add(_mul(_sub(x, mean), _div(scale, _sqrt(_add(variance, epsilon)))), bias)
     return [with_pattern(result, outputs[0])]
