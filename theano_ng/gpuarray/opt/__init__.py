@@ -3,6 +3,7 @@
 All documented names are exported here.
 """
 
+from theano_ng.gpuarray.opt.batchnorm import abstract_batch_norm_db, abstract_batch_norm_db2
 from theano_ng.gpuarray.opt.databases import (
     gpu_cut_copies,
     gpu_optimizer,

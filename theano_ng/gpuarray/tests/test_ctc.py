@@ -48,7 +48,7 @@ class Examples(unittest.TestCase):
         x, labels, lengths = gpu_variable(dtype, 3), T.imatrix(), T.ivector()
         op = GpuConnectionistTemporalClassification(compute_grad)
         with mock.patch.object(ctc, "_GROUP", group):
-            return theano.function([x, labels, lengths], op(x, labels, lengths))
+            return theano.function([x, labels, lengths], op(x, labels, lengths, return_list=True))
 
     def on_host(self, dtype):
         x, labels, lengths = T.TensorType(dtype, (False,) * 3)(), T.imatrix(), T.ivector()
@@ -143,8 +143,7 @@ class TestOp(Examples):
             op = GpuConnectionistTemporalClassification(grad)
 
             def costs(x, op=op):
-                out = op(x, labels, lengths)
-                return HostFromGpu()(out[0] if isinstance(out, list) else out)
+                return HostFromGpu()(op(x, labels, lengths, return_list=True)[0])
 
             theano.gradient.verify_grad(costs, [values], rng=np.random.RandomState(1))
             x, v, d = T.dtensor3(), self.rng.normal(size=values.shape), 1e-6
