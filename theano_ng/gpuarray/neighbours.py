@@ -2,6 +2,7 @@
 
 from theano_ng.gof.native import NativeCode
 from theano_ng.gpuarray.kernels import neighbours as kernels
+from theano_ng.gpuarray.kernels.snippets import TYPES
 from theano_ng.gpuarray.transfers import as_gpuarray_variable, host_from_gpu, infer_context_name
 from theano_ng.gpuarray.twin import TwinOp, host_variable, on_host
 from theano_ng.tensor.nnet.neighbours import MODES, Images2Neibs, Images2NeibsGrad
@@ -49,6 +50,8 @@ class GpuImages2Neibs(_GpuWindows, Images2Neibs):
 
     def native_code(self, node):
         type_ = node.inputs[0].type
+        if type_.dtype not in TYPES:
+            return None
         return NativeCode(
             "theano_ng.gpuarray.native.neighbours:images2neibs",
             mode=MODES.index(self.mode),
@@ -66,7 +69,7 @@ class GpuImages2NeibsGrad(_GpuWindows, Images2NeibsGrad):
 
     def native_code(self, node):
         type_ = node.inputs[0].type
-        if type_.dtype.startswith("complex"):
+        if type_.dtype not in TYPES or type_.dtype == "complex64":
             return None
         return NativeCode(
             "theano_ng.gpuarray.native.neighbours:neibs_sum",

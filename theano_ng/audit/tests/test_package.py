@@ -35,7 +35,7 @@ BaseAdvancedIncSubtensor _BasicIndexing BlasOp GemmRelated InplaceBlasOp CAReduc
 RowOp _Sorting CumsumOp CumprodOp _ListOp _InplaceListOp mrg_uniform_base _RealTransform ConditionalOp RealDivision _Pooling PoolGrad
 _OverAxes _Windows _Blocks BaseAbstractConv CorrBase BaseCorrMM BaseCorr3dMM _Diagonal _ComparisonOpSS _ComparisonOpSD _Scale
 _StructuredDotGrad _OnParts _Elementwise _Random GpuOp TwinOp _Transfer _DiagonalMatrix _GatherOp _ScatterOp BaseGpuAdvancedSubtensor
-BaseGpuAdvancedIncSubtensor _GpuReduction GpuCumsumOp CGpuKernelBase _Contracted _CrossentropyOp
+BaseGpuAdvancedIncSubtensor _GpuReduction GpuCumsumOp _GpuWindows _GpuBlocks _GpuNorm CGpuKernelBase _Contracted _CrossentropyOp
 _InplaceBlasOp _RowOp""".split()
 
 ELSEWHERE = {

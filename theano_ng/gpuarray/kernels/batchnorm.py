@@ -268,7 +268,10 @@ class _Writer:
             lines += ["const ga_uint which = LID_0 % across, lane = LID_0 / across, next = across;"]
         lines += ["for (ga_size first = (ga_size)GID_0 * across; first < rows; first += (ga_size)GDIM_0 * across) {"]
         # Threads without a row read the last row, and have no elements. No barrier is inside a condition.
-        lines += ["const int has_row = first + which < rows;", "const ga_size row = has_row ? first + which : rows - 1;"]
+        lines += [
+            "const int has_row = first + which < rows;",
+            "const ga_size row = has_row ? first + which : rows - 1;",
+        ]
         lines += ["const ga_size count = has_row ? length : 0;", *self._declare(1), *self._read_rows("row")]
         lines += ["ga_ssize begin = 0;", self._place("k", self.kept, "row", "begin") if self.kept else ""]
         for one in self.norm.passes:

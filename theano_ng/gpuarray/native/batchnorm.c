@@ -121,8 +121,8 @@ static int run(const Norm *norm, int nout, PyObject **in, PyObject **out, int ty
         if (k >= norm->arrays
             && check_statistic(nd, (const npy_intp *)x->ga.dimensions, averaged, in[k], norm->who, norm->names[k]) < 0)
             goto done;
-        held[k] = GpuArray_IS_C_CONTIGUOUS(&a->ga) ? (PyGpuArrayObject *)Py_NewRef((PyObject *)a)
-                                                   : pygpu_copy(a, GA_C_ORDER);
+        held[k] =
+            GpuArray_IS_C_CONTIGUOUS(&a->ga) ? (PyGpuArrayObject *)Py_NewRef((PyObject *)a) : pygpu_copy(a, GA_C_ORDER);
         if (held[k] == NULL)
             goto done;
     }
@@ -139,8 +139,7 @@ static int run(const Norm *norm, int nout, PyObject **in, PyObject **out, int ty
     for (int j = 0; j < nout; ++j) {
         for (int k = 0; k < norm->inputs; ++k)
             gpu_not_shared(&out[j], &held[k]->ga);
-        PyGpuArrayObject *z =
-            gpu_alloc(&out[j], x->context, (unsigned)nd, j == 0 ? x->ga.dimensions : shape, typecode);
+        PyGpuArrayObject *z = gpu_alloc(&out[j], x->context, (unsigned)nd, j == 0 ? x->ga.dimensions : shape, typecode);
         if (z == NULL)
             goto done;
         args_array(&args, &z->ga, &z->ga.offset);

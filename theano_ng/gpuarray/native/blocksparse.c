@@ -40,8 +40,8 @@ static gpudata *block_indices(PyObject *value, const char *who, const char *name
     }
     PyGpuArrayObject *given = gpu_input(value, -1, 2);
     if (given == NULL || gpu_aligned(&given->ga, who) < 0
-        || check_shape(who, name, (npy_intp)given->ga.dimensions[0], (npy_intp)given->ga.dimensions[1],
-                       (npy_intp)batch, (npy_intp)window)
+        || check_shape(who, name, (npy_intp)given->ga.dimensions[0], (npy_intp)given->ga.dimensions[1], (npy_intp)batch,
+                       (npy_intp)window)
                < 0)
         return NULL;
     if (given->context != ctx) {

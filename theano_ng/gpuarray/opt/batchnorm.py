@@ -115,7 +115,7 @@ def local_abstract_batch_norm_inference(op, context_name, inputs, outputs):
     """Compute the normalization with given statistics by elementwise operations, which can be fused.
 
     AbstractBatchNormInference((0,))(host(A), host(row), host(row), host(row), host(row))  ->
-        host(add(mul(sub(A, row), div(row, sqrt(add(row, number(T.constant(1e-4)))))), row))
+        host(add(mul(sub(A, row), true_div(row, sqrt(add(row, gpu(T.constant([[1e-4]])))))), row))
     """
     x, scale, bias, mean, variance = [as_gpuarray_variable(v, context_name) for v in inputs[:5]]
     epsilon = _number(_cast(inputs[5], x.dtype), x.ndim, context_name)

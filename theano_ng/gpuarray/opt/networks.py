@@ -49,8 +49,9 @@ def local_inplace_sparseblockouter(node, inputs):
 
 @lifts(ConnectionistTemporalClassification, tags=("ctc", "fast_compile"))
 def local_gpu_ctc(op, context_name, inputs, outputs):
-    """ConnectionistTemporalClassification()(host(P), I, i)
-    ->  [host(v) for v in GpuConnectionistTemporalClassification()(P, I, i)]"""
+    """ConnectionistTemporalClassification()(host(P), I, i)  ->
+    [host(v) for v in GpuConnectionistTemporalClassification()(P, I, i)]
+    """
     return GpuConnectionistTemporalClassification(op.compute_grad)(*inputs, return_list=True)
 
 

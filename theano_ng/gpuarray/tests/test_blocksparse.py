@@ -59,9 +59,7 @@ class Blocks(unittest.TestCase):
             self.rng.normal(size=shape).astype(dtype)
             for shape in ((batch, outputs, n), (rows, columns, m, n), (batch, inputs, m))
         ]
-        indices = [
-            self.rng.integers(-k, k, (batch, windows)) for k, windows in ((rows, inputs), (columns, outputs))
-        ]
+        indices = [self.rng.integers(-k, k, (batch, windows)) for k, windows in ((rows, inputs), (columns, outputs))]
         return o, W, h, *indices
 
     def close(self, result, expected, dtype):
@@ -182,7 +180,9 @@ class TestOps(Blocks):
                 f(*given, *indices)
         other = gpu_variable("float32", 4, other_context(self))
         with self.assertRaises(TypeError):
-            blocksparse.gpu_sparse_block_gemv(gpu_variable("float32", 2), other, gpu_variable("float32", 3), rows, columns)
+            blocksparse.gpu_sparse_block_gemv(
+                gpu_variable("float32", 2), other, gpu_variable("float32", 3), rows, columns
+            )
 
     def test_derivatives(self):
         o, W, h, rows, columns = self.arrays("float64", 2, 2, 3, 3, 2, 2, 4)
@@ -197,7 +197,9 @@ class TestOps(Blocks):
         theano.gradient.verify_grad(products, [o, W, h], rng=rng)
         theano.gradient.verify_grad(outer_products, [W, h, o, np.array(0.7)], rng=rng)
         v, d = T.dtensor3(), self.rng.normal(size=h.shape)
-        f = theano.function([v], T.Rop(products(theano.shared(o), theano.shared(W), v), v, theano.shared(d)), on_unused_input="ignore")
+        f = theano.function(
+            [v], T.Rop(products(theano.shared(o), theano.shared(W), v), v, theano.shared(d)), on_unused_input="ignore"
+        )
         self.close(f(h), gemv(np.zeros_like(o), W, d, rows, columns), "float64")
 
 

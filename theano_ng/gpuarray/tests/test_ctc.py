@@ -94,7 +94,9 @@ class TestOp(Examples):
         expected = self.on_host("float32")(values, labels, lengths)
         self.assertTrue(np.isinf(expected[0][5:]).all())
         for group in (-1, 8):
-            for result, right in zip(self.function("float32", group=group)(placed(values, "C"), labels, lengths), expected):
+            for result, right in zip(
+                self.function("float32", group=group)(placed(values, "C"), labels, lengths), expected
+            ):
                 np.testing.assert_allclose(np.asarray(result), right, 1e-6, 1e-6)
 
     def test_label_dtypes(self):
@@ -189,9 +191,7 @@ class TestRules(Examples):
         x, there, i, n = T.ftensor3(), gpu_variable("float32", 3), T.imatrix(), T.ivector()
         for inputs, costs in (([x, i, n], T.nnet.ctc.ctc(x, i, n)), ([there, i, n], gpu_ctc(there, i, n))):
             f = theano.function(inputs, costs, mode=get_mode("FAST_RUN").including("gpuarray"))
-            self.assertIn(
-                GpuConnectionistTemporalClassification(False), [n.op for n in f.maker.fgraph.toposort()]
-            )
+            self.assertIn(GpuConnectionistTemporalClassification(False), [n.op for n in f.maker.fgraph.toposort()])
         self.assertEqual(ctc.local_gpu_ctc_no_grad.__name__, "local_gpu_ctc_no_grad")
         self.assertTrue(ctc.ctc_available() and ctc.ctc_present())
 

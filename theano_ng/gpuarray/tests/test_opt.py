@@ -21,7 +21,20 @@ from theano_ng.gof.graph import Constant
 from theano_ng.gof.graph import inputs as inputs_of
 from theano_ng.gof.rewriting import EquilibriumOptimizer
 from theano_ng.gof.traversal import equal_computations
-from theano_ng.gpuarray import basic_ops, blas, elemwise, extra_ops, nnet, reduction, subtensor, transfers
+from theano_ng.gpuarray import (
+    basic_ops,
+    batchnorm,
+    blas,
+    blocksparse,
+    ctc,
+    elemwise,
+    extra_ops,
+    neighbours,
+    nnet,
+    reduction,
+    subtensor,
+    transfers,
+)
 from theano_ng.gpuarray import opt as rules
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.gpuarray.rng_mrg import GPUA_mrg_uniform
@@ -59,6 +72,14 @@ gpuarray_local_optimizations local_gpua_gemmbatch_alpha_merge - fast_run gpuarra
 gpuarray_local_optimizations local_gpua_gemmbatch_output_merge - fast_run gpuarray
 optdb InplaceGpuaBlasOpt 70.0 fast_run gpuarray inplace
 gpuarray_local_optimizations local_gpu_elemwise_careduce - fast_run gpuarray low_memory
+gpuarray_local_optimizations abstract_batch_norm_db - fast_compile fast_run gpuarray
+abstract_batch_norm_db local_abstract_batch_norm_train 2 fast_compile fast_run gpuarray
+abstract_batch_norm_db local_abstract_batch_norm_train_grad 3 fast_compile fast_run gpuarray
+abstract_batch_norm_db local_abstract_batch_norm_inference 4 fast_compile fast_run gpuarray
+gpuarray_local_optimizations local_gpu_ctc - ctc fast_compile fast_run gpuarray
+canonicalize local_gpu_ctc_no_grad - fast_compile fast_run
+optdb local_inplace_sparseblockgemv 60 fast_run gpuarray inplace
+optdb local_inplace_sparseblockouter 60 fast_run gpuarray inplace
 gpuarray_local_optimizations local_gpua_scan_to_gpua - fast_compile fast_run gpuarray scan
 gpuarray_local_optimizations local_gpualloc_memset_0 - fast_run gpuarray
 gpuarray_local_optimizations local_remove_all_assert - unsafe
@@ -72,7 +93,8 @@ LOCAL = (
     " local_gpua_rebroadcast local_gpua_reshape local_gpua_shape local_gpua_specifyShape local_gpua_split local_gpua_subtensor local_gpua_tri"
     " local_gpuaalloc local_track_shape_i local_gpua_dot22 local_gpua_dot22scalar local_gpua_gemm local_gpua_gemmbatch"
     " local_gpua_gemv local_gpua_ger local_gpua_softmax local_gpua_softmaxwithbias local_gpua_crossentropysoftmax1hotwithbiasdx"
-    " local_gpua_crossentropysoftmaxargmax1hotwithbias local_gpua_mrg"
+    " local_gpua_crossentropysoftmaxargmax1hotwithbias local_gpua_mrg local_gpua_images2neibs local_gpua_sparseblockgemv"
+    " local_gpua_sparseblockouter"
 ).split()
 
 # Rule without an example that can be executed here -> the reason.
@@ -86,9 +108,11 @@ NOT_EXECUTED = {
 def databases_of_devices():
     databases.load()
     cut = optdb["gpuarray_opt"]
-    return {"optdb": optdb, "canonicalize": optdb["canonicalize"], "gpuarray_opt": cut} | {
-        name: cut[name] for name in ("gpuarray_local_optimizations", "gpuarray_cut_transfers")
-    }
+    return (
+        {"optdb": optdb, "canonicalize": optdb["canonicalize"], "gpuarray_opt": cut}
+        | {name: cut[name] for name in ("gpuarray_local_optimizations", "gpuarray_cut_transfers")}
+        | {"abstract_batch_norm_db": rules.abstract_batch_norm_db}
+    )
 
 
 class TestRegistration(unittest.TestCase):
@@ -153,8 +177,16 @@ class TestExamples(unittest.TestCase):
             reduction,
             subtensor,
             transfers,
+            batchnorm,
             blas,
+            blocksparse,
+            ctc,
+            neighbours,
             nnet,
+            T.nnet.blocksparse,
+            T.nnet.bn_ops,
+            T.nnet.ctc,
+            T.nnet.neighbours,
             rules.lifts,
             rules.arrays,
         ):
@@ -162,7 +194,9 @@ class TestExamples(unittest.TestCase):
         self.names.update(S=GpuArrayType("int32", (False, False), None)("S"), GpuArrayType=GpuArrayType, T=T)
         self.names.update(mrg_uniform=mrg_uniform, GPUA_mrg_uniform=GPUA_mrg_uniform)
         self.names.update(softmax_grad=softmax_grad, softmax_op=softmax_op, softmax_with_bias=softmax_with_bias)
-        self.names.update(add=elemwise.GpuElemwise(scalar.add), mul=elemwise.GpuElemwise(scalar.mul))
+        for op in (scalar.add, scalar.sub, scalar.mul, scalar.true_div, scalar.sqrt):
+            self.names[op.name] = elemwise.GpuElemwise(op)
+        self.names.update(row=GpuArrayType("float64", (True, False), None)("row"), I=T.lmatrix("I"))
         zero = T.constant(np.float64(0))
         null = GpuArrayType("float64", (), None).make_constant(pygpu.array(np.float64(0), context=get_context(None)))
         self.names.update(
@@ -174,6 +208,7 @@ class TestExamples(unittest.TestCase):
             [(v, "float64", 1) for v in "ab"]
             + [(v, "float64", 2) for v in "AB"]
             + [(v, "float64", 3) for v in "PQ"]
+            + [("F", "float64", 4)]
             + [("mask", "bool", 2)]
         ):
             self.names[name] = GpuArrayType(dtype, (False,) * ndim, None)(name)
@@ -190,7 +225,8 @@ class TestExamples(unittest.TestCase):
     def test_examples_hold(self):
         unexplained = []
         found = databases_of_devices()
-        local = [rule for db in ("gpuarray_local_optimizations", "gpuarray_cut_transfers") for rule in found[db]._order]
+        names = "gpuarray_local_optimizations", "gpuarray_cut_transfers", "abstract_batch_norm_db"
+        local = [rule for db in names for rule in found[db]._order if not isinstance(rule, databases.DB)]
         last = [rules.final.local_advincsub1_gpua_inplace, rules.final.local_gpua_alloc_empty_to_zeros]
         for rule in [*local, *last]:
             name = getattr(rule, "__name__", str(rule))
