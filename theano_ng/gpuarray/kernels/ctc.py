@@ -113,6 +113,7 @@ KERNEL void KERNEL_NAME(%(parameters)s, GLOBAL_MEM char *costs, ga_size costs_at
         %(real)s total = own == 1 ? 0 : -INFINITY;
         if (steps > 0)
             total = own == 1 ? here[0] : log_sum_%(real)s(here[own - 1], here[own - 2]);
+        local_barrier(); /* the elements from which the total is computed are overwritten below */
         if (LID_0 == 0) {
             work[totals + b] = total;
             %(store_cost)s
