@@ -7,7 +7,7 @@ from theano_ng.gpuarray.elemwise import GpuElemwise
 from theano_ng.gpuarray.kernels import blocksparse as kernels
 from theano_ng.gpuarray.kernels.indexing import read_indices
 from theano_ng.gpuarray.transfers import as_gpuarray_variable, host_from_gpu, infer_context_name
-from theano_ng.gpuarray.twin import TwinOp, host_variable, on_host
+from theano_ng.gpuarray.twin import TwinOp, came_from_host, host_variable, on_host
 from theano_ng.gpuarray.type import GpuArrayType
 from theano_ng.scalar import basic as scalar
 from theano_ng.tensor.nnet.blocksparse import SparseBlockGemv, SparseBlockOuter
@@ -117,13 +117,13 @@ class GpuSparseBlockOuter(_GpuBlocks, SparseBlockOuter):
 
     def make_node(self, o, x, y, xIdx, yIdx, alpha=None):
         node = super().make_node(o, x, y, xIdx, yIdx, host_variable(alpha))
-        if isinstance(getattr(alpha, "type", None), GpuArrayType) and alpha is not host_variable(alpha):
-            o = node.inputs[0]
-            alpha = as_gpuarray_variable(alpha, o.type.context_name)
-            if alpha.dtype != o.dtype and o.dtype in kernels.DTYPES:
-                alpha = GpuElemwise(getattr(scalar, "convert_to_" + o.dtype))(alpha)
-            node.inputs[5] = alpha
-        return node
+        if not isinstance(getattr(alpha, "type", None), GpuArrayType) or came_from_host(alpha):
+            return node
+        *inputs, _ = node.inputs
+        alpha = as_gpuarray_variable(alpha, inputs[0].type.context_name)
+        if alpha.dtype != inputs[0].dtype and inputs[0].dtype in kernels.DTYPES:
+            alpha = GpuElemwise(getattr(scalar, "convert_to_" + inputs[0].dtype))(alpha)
+        return Apply(self, [*inputs, alpha], [inputs[0].type()])
 
     def native_code(self, node):
         alpha = node.inputs[5]

@@ -1,8 +1,8 @@
 """Kernels of products of selected blocks: vectors times blocks of a matrix, and outer products added to blocks.
 
 Each element of a result is computed by one thread, which adds the products in the order of the Ops for the host. So the
-same input gives the same result. On processors a thread computes several adjacent elements together, so that the
-compiler can use vectors.
+same input gives the same result. On processors a thread computes several elements together, so that the compiler can use
+vectors.
 """
 
 from theano_ng.gpuarray.kernels import snippets
@@ -114,40 +114,50 @@ def gemv(dtype, lanes, context):
     return DeviceKernel(source, (*_types(3, 4, 3), "*", "*", *(SIZE,) * 6), context, flags_of(dtype))
 
 
-# A thread adds all products to the elements (k, tile) of the blocks of its class, so no two threads write to the same
-# element.
+# The blocks are divided into classes. On GPUs a thread adds all products to one element (k, tile) of the blocks of its
+# class, and on processors to whole blocks. So no two threads write to the same element.
 _OUTER = """
 KERNEL void KERNEL_NAME(%(o)s, %(x)s, %(y)s,
     GLOBAL_MEM const ga_long *rows, GLOBAL_MEM const ga_long *columns, %(number)s alpha, ga_uint has_factor,
-    GLOBAL_MEM char *factor, ga_size factor_at, ga_size items, ga_size tiles, ga_size x_classes, ga_size y_classes,
+    GLOBAL_MEM char *factor, ga_size factor_at, ga_size items, ga_size x_classes, ga_size y_classes,
     ga_size batch, ga_size x_windows, ga_size y_windows, ga_size m, ga_size n)
 {
     if (has_factor)
         alpha = %(load_factor)s;
     for (ga_size item = (ga_size)GID_0 * LDIM_0 + LID_0; item < items; item += (ga_size)LDIM_0 * GDIM_0) {
         ga_size rest = item;
-        const ga_size tile = ga_split(&rest, tiles), k = ga_split(&rest, m), y_class = ga_split(&rest, y_classes);
-        const int count = n - tile * %(lanes)d < %(lanes)d ? (int)(n - tile * %(lanes)d) : %(lanes)d;
+        %(which)s
+        const ga_size y_class = ga_split(&rest, y_classes);
         for (ga_size b = 0; b < batch; ++b)
             for (ga_size i = 0; i < x_windows; ++i) {
                 const ga_size row = (ga_size)rows[b * x_windows + i];
                 if (x_classes > 1 && row %% x_classes != rest)
                     continue;
-                %(x_pointer)s + (ga_ssize)b * x0 + (ga_ssize)i * x1 + (ga_ssize)k * x2;
-                const %(number)s left = alpha * %(load_x)s;
                 for (ga_size j = 0; j < y_windows; ++j) {
                     const ga_size column = (ga_size)columns[b * y_windows + j];
                     if (y_classes > 1 && column %% y_classes != y_class)
                         continue;
-                    %(y_pointer)s + (ga_ssize)b * y0 + (ga_ssize)j * y1 + (ga_ssize)(tile * %(lanes)d) * y2;
-                    %(o_pointer)s + (ga_ssize)row * o0 + (ga_ssize)column * o1 + (ga_ssize)k * o2
-                        + (ga_ssize)(tile * %(lanes)d) * o3;
+                    %(x_pointer)s + (ga_ssize)b * x0 + (ga_ssize)i * x1;
+                    %(y_pointer)s + (ga_ssize)b * y0 + (ga_ssize)j * y1;
+                    %(o_pointer)s + (ga_ssize)row * o0 + (ga_ssize)column * o1;
                     %(add)s
                 }
             }
     }
 }
 """
+
+_ADD_ELEMENT = "o[(ga_ssize)k * o2 + (ga_ssize)l * o3] += alpha * %(load_x)s * %(load_y)s;"
+
+_ADD_BLOCK = """for (ga_size k = 0; k < m; ++k, o += o2) {
+                        const %(number)s left = alpha * %(load_x)s;
+                        if (o3 == 1 && y2 == 1)
+                            for (ga_size l = 0; l < n; ++l)
+                                o[l] += left * %(load_unit)s;
+                        else
+                            for (ga_size l = 0; l < n; ++l)
+                                o[(ga_ssize)l * o3] += left * %(load_y)s;
+                    }"""
 
 
 def outer(dtype, lanes, context):
@@ -158,11 +168,16 @@ def outer(dtype, lanes, context):
     dtype : str
         One of `DTYPES`: the dtype of the factors. For float16, the result is float32.
     lanes : int
-        See `lanes`.
+        See `lanes`. If it is greater than 1, a thread computes whole blocks.
     context : GpuContext or None
     """
     kind, number = snippets.element(dtype), snippets.number(dtype)
-    add = "o[%%(at)s] = left * %s + o[%%(at)s];" % snippets.load(dtype, "y + (ga_ssize)l * y2")
+    fields = dict(
+        number=number,
+        load_x=snippets.load(dtype, "x + (ga_ssize)k * x2"),
+        load_y=snippets.load(dtype, "y + (ga_ssize)l * y2"),
+        load_unit=snippets.load(dtype, "y + l"),
+    )
     source = _OUTER % dict(
         o=_strided("o", 4),
         x=_strided("x", 3),
@@ -170,14 +185,13 @@ def outer(dtype, lanes, context):
         o_pointer=_pointer(number, "o"),
         x_pointer=_pointer(kind, "x"),
         y_pointer=_pointer(kind, "y"),
-        lanes=lanes,
         number=number,
         load_factor=snippets.load(dtype, "factor + factor_at"),
-        load_x=snippets.load(dtype, "x"),
-        add=_tile(lanes, "o3", add),
+        which="" if lanes > 1 else "const ga_size l = ga_split(&rest, n), k = ga_split(&rest, m);",
+        add=(_ADD_BLOCK if lanes > 1 else _ADD_ELEMENT) % fields,
     )
     scalar = "float32" if dtype == "float16" else dtype
-    types = (*_types(4, 3, 3), "*", "*", scalar, "uint32", "*", *(SIZE,) * 10)
+    types = (*_types(4, 3, 3), "*", "*", scalar, "uint32", "*", *(SIZE,) * 9)
     return DeviceKernel(source, types, context, flags_of(dtype))
 
 

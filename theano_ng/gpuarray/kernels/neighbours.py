@@ -10,31 +10,37 @@ _LINE = """ga_ssize %(line)s_size, ga_ssize %(line)s_neib, ga_ssize %(line)s_ste
     ga_ssize %(line)s_first"""
 _LINE_TYPES = (SSIZE,) * 5
 
+# On processors a thread copies one row of a window, and on GPUs one element.
 _COPY = """
 KERNEL void KERNEL_NAME(GLOBAL_MEM char *z, ga_size z_at, GLOBAL_MEM const char *x, ga_size x_at, ga_size n, ga_size channels,
     ga_ssize stride0, ga_ssize stride1, ga_ssize stride2, ga_ssize stride3, %(y)s, %(x)s, ga_uint wraps)
 {
-    %(every)s {
+#ifdef GA_PROCESSOR
+    const ga_size together = (ga_size)x_neib;
+#else
+    const ga_size together = 1;
+#endif
+    for (ga_size i = ((ga_size)GID_0 * LDIM_0 + LID_0) * together; i < n; i += (ga_size)LDIM_0 * GDIM_0 * together) {
         ga_size rest = i;
         ga_ssize column = (ga_ssize)ga_split(&rest, (ga_size)x_neib), row = (ga_ssize)ga_split(&rest, (ga_size)y_neib);
         column += x_first + (ga_ssize)ga_split(&rest, (ga_size)x_grid) * x_step;
         row += y_first + (ga_ssize)ga_split(&rest, (ga_size)y_grid) * y_step;
         const ga_ssize channel = (ga_ssize)ga_split(&rest, channels);
-        if (wraps) {
-            column += column < 0 ? x_size : column >= x_size ? -x_size : 0;
+        if (wraps)
             row += row < 0 ? y_size : row >= y_size ? -y_size : 0;
+        GLOBAL_MEM const char *from = x + x_at + (ga_ssize)rest * stride0 + channel * stride1 + row * stride2;
+        GLOBAL_MEM %(type)s *to = (GLOBAL_MEM %(type)s *)(z + z_at) + i;
+        for (ga_size k = 0; k < together; ++k, ++column) {
+            const ga_ssize at = !wraps ? column : column < 0 ? column + x_size : column >= x_size ? column - x_size : column;
+            to[k] = row >= 0 && row < y_size && at >= 0 && at < x_size ? *(GLOBAL_MEM const %(type)s *)(from + at * stride3) : 0;
         }
-        %(type)s value = 0;
-        if (row >= 0 && row < y_size && column >= 0 && column < x_size)
-            value = *(GLOBAL_MEM const %(type)s *)(x + x_at + (ga_ssize)rest * stride0 + channel * stride1 + row * stride2
-                                                   + column * stride3);
-        ((GLOBAL_MEM %(type)s *)(z + z_at))[i] = value;
     }
 }
 """
 
 # A thread sums the elements that belong to a pixel, always in the same order. If windows wrap around, a pixel is also
-# at the positions one image length before and behind it.
+# at the positions one image length before and behind it. The next window begins in the next row of x, where the pixel is
+# x_step elements further left.
 _SUM = """
 KERNEL void KERNEL_NAME(GLOBAL_MEM char *z, ga_size z_at, GLOBAL_MEM const char *x, ga_size x_at, ga_size n,
     ga_ssize stride0, ga_ssize stride1, %(y)s, %(x)s, ga_int wraps)
@@ -43,18 +49,17 @@ KERNEL void KERNEL_NAME(GLOBAL_MEM char *z, ga_size z_at, GLOBAL_MEM const char 
         ga_size rest = i;
         const ga_ssize column = (ga_ssize)ga_split(&rest, (ga_size)x_size), row = (ga_ssize)ga_split(&rest, (ga_size)y_size);
         %(number)s sum = 0;
-        for (ga_int above = -wraps; above <= wraps; ++above) {
-            const ga_ssize top = row + above * y_size - y_first;
-            for (ga_ssize k = top < y_neib ? 0 : (top - y_neib) / y_step + 1; k < y_grid && k * y_step <= top; ++k)
-                for (ga_int before = -wraps; before <= wraps; ++before) {
-                    const ga_ssize left = column + before * x_size - x_first;
-                    for (ga_ssize l = left < x_neib ? 0 : (left - x_neib) / x_step + 1; l < x_grid && l * x_step <= left; ++l) {
-                        GLOBAL_MEM const char *from = x + x_at + (((ga_ssize)rest * y_grid + k) * x_grid + l) * stride0
-                            + ((top - k * y_step) * x_neib + left - l * x_step) * stride1;
+        for (ga_int above = -wraps; above <= wraps; ++above)
+            for (ga_int before = -wraps; before <= wraps; ++before) {
+                const ga_ssize top = row + above * y_size - y_first, left = column + before * x_size - x_first;
+                const ga_ssize first = left < x_neib ? 0 : (left - x_neib) / x_step + 1;
+                for (ga_ssize k = top < y_neib ? 0 : (top - y_neib) / y_step + 1; k < y_grid && k * y_step <= top; ++k) {
+                    GLOBAL_MEM const char *from = x + x_at + (((ga_ssize)rest * y_grid + k) * x_grid + first) * stride0
+                        + ((top - k * y_step) * x_neib + left - first * x_step) * stride1;
+                    for (ga_ssize l = first; l < x_grid && l * x_step <= left; ++l, from += stride0 - x_step * stride1)
                         sum = (%(number)s)(sum %(plus)s %(load)s);
-                    }
                 }
-        }
+            }
         %(store)s
     }
 }
@@ -64,9 +69,7 @@ KERNEL void KERNEL_NAME(GLOBAL_MEM char *z, ga_size z_at, GLOBAL_MEM const char 
 def images2neibs(dtype, context):
     """Return the kernel of `GpuImages2Neibs`, which copies elements of this dtype."""
     kind = snippets.bits(dtype)
-    source = _COPY % dict(
-        y=_LINE % dict(line="y"), x=_LINE % dict(line="x"), every=snippets.GRID_STRIDE_LOOP, type=snippets.element(kind)
-    )
+    source = _COPY % dict(y=_LINE % dict(line="y"), x=_LINE % dict(line="x"), type=snippets.element(kind))
     types = ("*", SIZE, "*", SIZE, SIZE, SIZE, *(SSIZE,) * 4, *_LINE_TYPES, *_LINE_TYPES, "uint32")
     return DeviceKernel(source, types, context, flags_of(kind))
 

@@ -90,12 +90,6 @@ static void release(gpudata *data)
         gpudata_release(data);
 }
 
-/* Return the number of tiles in a row of n elements. A thread computes a tile. */
-static size_t tiles_of(size_t n, int64_t lanes)
-{
-    return (n + (size_t)lanes - 1) / (size_t)lanes;
-}
-
 /* ---- vectors times blocks ---- */
 
 /* Parameters of both functions.
@@ -132,7 +126,7 @@ static int tng_gemv(int nin, int nout, PyObject **in, PyObject **out, const stru
     PyGpuArrayObject *z = target(arrays, out, (int)params->in_place, who);
     if (z == NULL)
         goto done;
-    size_t tiles = tiles_of(o[2], params->lanes), items = o[0] * o[1] * tiles;
+    size_t lanes = (size_t)params->lanes, tiles = (o[2] + lanes - 1) / lanes, items = o[0] * o[1] * tiles;
     ssize_t strides[3][4];
     Arguments args = {0};
     push_strided(&args, &z->ga, strides[0]);
@@ -159,7 +153,12 @@ done:
  * to no block of another class. */
 static void choose_classes(gpukernel *kernel, int64_t wanted, size_t items, const size_t *blocks, size_t *classes)
 {
-    size_t threads = gpu_threads(kernel, wanted), all = items == 0 ? 1 : (threads + items - 1) / items;
+    unsigned processors = 0;
+    gpucontext_property(gpukernel_context(kernel), GA_CTX_PROP_NUMPROCS, &processors);
+    size_t threads = gpu_threads(kernel, wanted);
+    if (threads < processors)
+        threads = processors;
+    size_t all = items == 0 ? 1 : (threads + items - 1) / items;
     classes[0] = all < 1 ? 1 : all > blocks[0] ? blocks[0] : all;
     size_t more = classes[0] == 0 ? 1 : (all + classes[0] - 1) / classes[0];
     classes[1] = more < 1 ? 1 : more > blocks[1] ? blocks[1] : more;
@@ -214,9 +213,9 @@ static int tng_outer(int nin, int nout, PyObject **in, PyObject **out, const str
     work = code == GA_HALF ? pygpu_empty_like(z, GA_C_ORDER, GA_FLOAT) : (PyGpuArrayObject *)Py_NewRef((PyObject *)z);
     if (work == NULL || (work != z && gpu_assign(work, &z->ga, who) < 0))
         goto done;
-    size_t tiles = tiles_of(o[3], params->lanes), items = o[2] * tiles, classes[2];
+    size_t items = params->lanes > 1 ? 1 : o[2] * o[3], classes[2];
     choose_classes(kernel, params->threads, items, o, classes);
-    items *= classes[0] * classes[1];
+    items = o[2] * o[3] == 0 ? 0 : items * classes[0] * classes[1];
     ssize_t strides[3][4];
     float narrow = (float)alpha;
     uint32_t has_factor = factor != NULL;
@@ -230,7 +229,6 @@ static int tng_outer(int nin, int nout, PyObject **in, PyObject **out, const str
     args_push(&args, &has_factor);
     args_array(&args, factor == NULL ? &z->ga : factor, factor == NULL ? &z->ga.offset : &factor->offset);
     args_push(&args, &items);
-    args_push(&args, &tiles);
     args_push(&args, &classes[0]);
     args_push(&args, &classes[1]);
     args_push(&args, &x[0]);
