@@ -18,7 +18,7 @@ from theano_ng.gpuarray.kernels.snippets import SIZE
 DTYPES = ("float16", "float32", "float64")
 
 # The maximum number of threads in a group, and the number of elements that a thread of a processor computes together
-GROUP, LANES = 256, 32
+GROUP, LANES = 1024, 32
 
 
 class Pass(NamedTuple):
@@ -276,9 +276,7 @@ class _Writer:
         lines += ["ga_ssize begin = 0;", self._place("k", self.kept, "row", "begin") if self.kept else ""]
         for one in self.norm.passes:
             lines += ["%s[0] = 0;" % name for name in one.sums]
-            lines.append("for (ga_size e = lane; e < count; e += lanes) {")
-            lines.append("ga_ssize at = begin; %s" % self._place("a", self.averaged, "e", "at"))
-            lines += [self._element(one, "[0]"), "}"]
+            lines += ["{", *self._elements_of_a_thread(one), "}"]
             for name in one.sums:
                 lines += [
                     "part[LID_0] = %s[0];" % name,
@@ -292,6 +290,24 @@ class _Writer:
                 ]
             lines.append(one.after)
         return [*lines, "if (has_row && lane == 0) {", *self._write_rows("row"), "} }"]
+
+    def _elements_of_a_thread(self, one):
+        """Return a loop over the elements of a thread. Two averaged axes are walked without a division per element."""
+        loop = "for (ga_size e = lane; e < count; e += lanes) {"
+        if self.averaged != 2:
+            place = "ga_ssize at = begin; %s" % self._place("a", self.averaged, "e", "at")
+            return [loop, place, self._element(one, "[0]"), "}"]
+        return [
+            "const ga_size inner = a1 == 0 ? 1 : a1;",
+            "const ga_size skip0 = lanes / inner, skip1 = lanes % inner;",
+            "ga_size i0 = lane / inner, i1 = lane % inner;",
+            loop,
+            "const ga_ssize at = begin + (ga_ssize)i0 * a0_x + (ga_ssize)i1 * a1_x;",
+            self._element(one, "[0]"),
+            "i0 += skip0; i1 += skip1;",
+            "if (i1 >= inner) { i1 -= inner; ++i0; }",
+            "}",
+        ]
 
 
 def kernel_samples():

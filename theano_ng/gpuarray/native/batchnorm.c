@@ -5,7 +5,7 @@
 
 /* As in kernels/batchnorm.py: the maximum number of threads in a group, and the number of rows that a thread of a
  * processor computes together if they are adjacent. */
-enum { GROUP = 256, LANES = 32, MAX_ARRAYS = 5 };
+enum { GROUP = 1024, LANES = 32, MAX_ARRAYS = 5 };
 
 /* The rows of an array in C order: the elements that are averaged together. */
 typedef struct {
@@ -60,7 +60,9 @@ static int launch(gpukernel *kernel, const Rows *r, uint32_t *across, const devi
         return 0;
     if (info->warp > 1) {
         gpukernel_property(kernel, GA_KERNEL_PROP_MAXLSIZE, &largest);
-        largest = largest < GROUP ? power_of_two(largest + 1, GROUP) / 2 : GROUP;
+        /* A group of many threads helps if there are few groups, and if each thread has several elements. */
+        size_t useful = r->rows < 4 * (size_t)info->processors && r->length >= 4 * GROUP ? GROUP : GROUP / 4;
+        largest = largest < useful ? power_of_two(largest + 1, useful) / 2 : useful;
         if (r->along) {
             lanes = power_of_two(r->length, largest);
             *across = (uint32_t)power_of_two(r->rows, largest / lanes);

@@ -192,7 +192,7 @@ class TestKernelsForGpus(Norms):
                 x, dy, scale, bias = self.values("float32", axes, shape)
                 expected = host_train(x, scale, bias)
                 gradients = host_grad(x, dy, scale, *expected[1:3])
-                for across, lanes in ((1, 1), (1, 32), (4, 8), (32, 4), (8, 32)):
+                for across, lanes in ((1, 1), (1, 32), (4, 8), (32, 4), (2, 512)):
                     with self.subTest(axes=axes, shape=shape, across=across, lanes=lanes):
                         found = self.run_kernel(kernels.TRAIN, axes, [x], [scale, bias], 1e-4, across, lanes)
                         self.close(found, expected, "float32")
