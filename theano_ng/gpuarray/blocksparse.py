@@ -7,7 +7,7 @@ from theano_ng.gpuarray.elemwise import GpuElemwise
 from theano_ng.gpuarray.kernels import blocksparse as kernels
 from theano_ng.gpuarray.kernels.indexing import read_indices
 from theano_ng.gpuarray.transfers import as_gpuarray_variable, host_from_gpu, infer_context_name
-from theano_ng.gpuarray.twin import TwinOp, came_from_host, host_variable, on_host
+from theano_ng.gpuarray.twin import WideTwinOp, came_from_host, host_variable, on_host
 from theano_ng.gpuarray.type import GpuArrayType
 from theano_ng.scalar import basic as scalar
 from theano_ng.tensor.nnet.blocksparse import SparseBlockGemv, SparseBlockOuter
@@ -25,7 +25,7 @@ __all__ = [
 _THREADS = -1
 
 
-class _GpuBlocks(TwinOp):
+class _GpuBlocks(WideTwinOp):
     """A mixin of Ops that add products to their first input. Three inputs are on a device.
 
     The two matrices of indices may be on the host or on the device.

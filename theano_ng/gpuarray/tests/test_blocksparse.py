@@ -152,6 +152,23 @@ class TestOps(Blocks):
                 f(*given)
                 self.close(given[0], reference(*values, rows, columns), "float32")
 
+    def test_perform(self):
+        """The computation in Python, with which DebugMode compares, also sums float16 in float32."""
+        for dtype in TOLERANCE:
+            o, W, h, rows, columns = self.arrays(dtype, 3, 20, 2, 2, 2, 10, 5)
+            for op, values, reference in (
+                (blocksparse.gpu_sparse_block_gemv_inplace, (o, W, h), gemv),
+                (blocksparse.gpu_sparse_block_outer_inplace, (W, h, o), outer),
+            ):
+                arrays = [gpu_variable(dtype, v.ndim) for v in values]
+                inputs = [theano.In(arrays[0], mutable=True), *arrays[1:]]
+                f = theano.function(
+                    inputs, op(*arrays, rows, columns), accept_inplace=True, mode=theano.Mode("py", None)
+                )
+                given = [placed(v, "C") for v in values]
+                self.close(f(*given), reference(*values, rows, columns), dtype)
+                self.close(given[0], reference(*values, rows, columns), dtype)
+
     def test_errors(self):
         shape = (2, 2, 3, 4, 5, 6, 7)
         o, W, h, rows, columns = self.arrays("float32", *shape)
