@@ -79,12 +79,11 @@ REMOVED = {"sandbox.cuda": "the GPU back-end before theano_ng.gpuarray, which Th
 
 MISSING = {
     "linear algebra on GPUs": "gpuarray.linalg gpuarray.fft",
-    "networks on GPUs": "gpuarray.blocksparse gpuarray.ctc gpuarray.neighbours",
     "cuDNN": "gpuarray.cudnn_defs gpuarray.dnn gpuarray.dnn_opt",
 }
 """A feature that does not exist yet -> the modules and names that it has in Theano 1.0, separated by blanks."""
 
-PROBED = frozenset({"gpuarray.ctc", "gpuarray.dnn", "gpuarray.fft", "gpuarray.linalg"})
+PROBED = frozenset({"gpuarray.dnn", "gpuarray.fft", "gpuarray.linalg"})
 """Modules in `MISSING` that contain only a function by which programs ask if the module is usable."""
 
 

@@ -48,7 +48,7 @@ __all__ = [
 _THREADS = -1
 
 
-def _index_variables(given, host, context_name):
+def index_variables(given, host, context_name):
     """Return the index variables of a node.
 
     An index of the list `given` that was computed on the device becomes a device variable. Any other index is replaced
@@ -143,7 +143,7 @@ class _GatherOp(_IndexOp):
         context_name = infer_context_name(x)
         x = as_gpuarray_variable(x, context_name)
         host = self.host_op(None).make_node(host_from_gpu(x), *on_host(inputs))
-        return self.on_device([x, *_index_variables(inputs, host.inputs[1:], context_name)], host, context_name)
+        return self.on_device([x, *index_variables(inputs, host.inputs[1:], context_name)], host, context_name)
 
 
 class _ScatterOp(_IndexOp):
@@ -172,7 +172,7 @@ class _ScatterOp(_IndexOp):
         context_name = infer_context_name(x, y)
         x, y = as_gpuarray_variable(x, context_name), as_gpuarray_variable(y, context_name)
         host = self.host_op(None).make_node(host_from_gpu(x), host_from_gpu(y), *on_host(inputs))
-        return Apply(self, [x, y, *_index_variables(inputs, host.inputs[2:], context_name)], [x.type()])
+        return Apply(self, [x, y, *index_variables(inputs, host.inputs[2:], context_name)], [x.type()])
 
 
 # ---------------------------------------------------------------- selecting rows by an integer vector

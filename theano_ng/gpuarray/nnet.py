@@ -1,7 +1,5 @@
 """Ops of neural networks on devices: softmax and its combinations."""
 
-import weakref
-
 import numpy as np
 
 from theano_ng.gof.derivative import DisconnectedType
@@ -15,14 +13,13 @@ from theano_ng.gpuarray.op import GpuOp
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.gpuarray.rows import ANY, CROSSENTROPY, CROSSENTROPY_GRAD, SOFTMAX, SOFTMAX_GRAD, LoopBuilder, row_code
 from theano_ng.gpuarray.transfers import as_gpuarray_variable, host_from_gpu, infer_context_name
-from theano_ng.gpuarray.twin import TwinOp, came_from_host, on_host
+from theano_ng.gpuarray.twin import WideTwinOp, at_least_float32, came_from_host, on_host
 from theano_ng.gpuarray.type import GpuArrayType
 from theano_ng.scalar import basic as scalar
 from theano_ng.scalar import upcast
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.nnet.crossentropy import CrossentropySoftmax1HotWithBiasDx, CrossentropySoftmaxArgmax1HotWithBias
 from theano_ng.tensor.nnet.softmax import LogSoftmax, Softmax, SoftmaxGrad, SoftmaxWithBias
-from theano_ng.tensor.type import TensorType
 
 __all__ = [
     "GpuCrossentropySoftmax1HotWithBiasDx",
@@ -42,14 +39,7 @@ __all__ = [
 ]
 
 
-_host_nodes = weakref.WeakKeyDictionary()  # Apply -> node of the Op for the host, with float32 instead of float16
-
-
-def _at_least_float32(dtype):
-    return "float32" if dtype == "float16" else dtype
-
-
-class _RowOp(TwinOp):
+class _RowOp(WideTwinOp):
     """A base class of Ops that are row programs on matrices."""
 
     __props__ = ()
@@ -64,20 +54,6 @@ class _RowOp(TwinOp):
         inputs = [as_gpuarray_variable(v, context_name) for v in inputs]
         host = self.host_class().make_node(*[host_from_gpu(v) for v in inputs])
         return self.on_device([as_gpuarray_variable(v, context_name) for v in host.inputs], host, context_name)
-
-    def host_node(self, node):
-        # Compute float16 in float32, as kernels do.
-        if node not in _host_nodes:
-            types = [TensorType(_at_least_float32(v.dtype), v.broadcastable) for v in node.inputs]
-            _host_nodes[node] = self.host_class().make_node(*[type_() for type_ in types])
-        return _host_nodes[node]
-
-    def perform(self, node, inputs, output_storage, params=None):
-        host, cells = self.host_node(node), [[None] for _ in node.outputs]
-        values = [np.asarray(value, v.dtype) for value, v in zip(map(np.asarray, inputs), host.inputs)]
-        host.op.perform(host, values, cells)
-        results = [np.asarray(value, v.dtype) for (value,), v in zip(cells, node.outputs)]
-        self.store(node, results, inputs, output_storage)
 
     def loop(self, dtypes, result):
         """Return the row program for inputs of these dtypes and an output of the dtype `result`."""
@@ -110,7 +86,7 @@ class _Program(LoopBuilder):
         As on the host, it has the dtype of the matrix, except that sums of float16 are not rounded to float16.
         """
         total = self.map(scalar.add, self.read(0), self.read(1))
-        self.work = _at_least_float32(self.inputs[0].dtype)
+        self.work = at_least_float32(self.inputs[0].dtype)
         return self.as_dtype(total, self.work)
 
     def as_dtype(self, k, dtype):

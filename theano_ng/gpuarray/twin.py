@@ -1,5 +1,9 @@
 """A mixin for Ops on devices that have an equivalent Op on the host."""
 
+import weakref
+
+import numpy as np
+
 from theano_ng.gof.graph import Apply
 from theano_ng.gpuarray.op import GpuOp
 from theano_ng.gpuarray.transfers import GpuFromHost, as_gpuarray_variable, host_from_gpu
@@ -62,6 +66,32 @@ class TwinOp(GpuOp):
         host = self.twin(inputs)
         directions = host.op.R_op(host.inputs, on_host(eval_points))
         return [to_context_of(d, out) for d, out in zip(directions, self.make_node(*inputs).outputs)]
+
+
+def at_least_float32(dtype):
+    """Return the dtype in which kernels compute with elements of a dtype."""
+    return "float32" if dtype == "float16" else dtype
+
+
+_host_nodes = weakref.WeakKeyDictionary()  # Apply -> node of the Op for the host, with float32 instead of float16
+
+
+class WideTwinOp(TwinOp):
+    """A `TwinOp` whose `perform` computes float16 in float32, as kernels do."""
+
+    def host_node(self, node):
+        if node not in _host_nodes:
+            types = [TensorType(at_least_float32(v.dtype), v.broadcastable) for v in node.inputs]
+            _host_nodes[node] = self.host_op(node).make_node(*[type_() for type_ in types])
+        return _host_nodes[node]
+
+    def perform(self, node, inputs, output_storage, params=None):
+        host, cells = self.host_node(node), [[None] for _ in node.outputs]
+        # The copies may be overwritten.
+        values = [np.array(value, v.dtype) for value, v in zip(map(np.asarray, inputs), host.inputs)]
+        host.op.perform(host, values, cells)
+        results = [np.asarray(value, v.dtype) for (value,), v in zip(cells, node.outputs)]
+        self.store(node, results, inputs, output_storage)
 
 
 def to_context_of(value, like):

@@ -125,9 +125,9 @@ class TestMoved(unittest.TestCase):
 
     def test_programs_that_ask(self):
         """The substitutes for the modules in `PROBED` report that they are not usable, and refuse all other names."""
-        from theano_ng.gpuarray import ctc, dnn, fft, linalg
+        from theano_ng.gpuarray import dnn, fft, linalg
 
-        for probe in (dnn.dnn_present, dnn.dnn_available, ctc.ctc_present, ctc.ctc_available):
+        for probe in (dnn.dnn_present, dnn.dnn_available):
             self.assertEqual((probe(), probe("dev0"), probe.avail), (False, False, False))
             self.assertIn("is not in this version, which lacks", probe.msg)
         self.assertEqual(dnn.version(raises=False), -1)

@@ -34,8 +34,8 @@ _Extremum _Rounding _BinarySpecial _IncompleteGamma _LibmSpecial _UnarySpecial S
 BaseAdvancedIncSubtensor _BasicIndexing BlasOp GemmRelated InplaceBlasOp CAReduce CAReduceDtype _Logical _ArgmaxBase _IntegerParametrized
 RowOp _Sorting CumsumOp CumprodOp _ListOp _InplaceListOp mrg_uniform_base _RealTransform ConditionalOp RealDivision _Pooling PoolGrad
 _OverAxes _Windows _Blocks BaseAbstractConv CorrBase BaseCorrMM BaseCorr3dMM _Diagonal _ComparisonOpSS _ComparisonOpSD _Scale
-_StructuredDotGrad _OnParts _Elementwise _Random GpuOp TwinOp _Transfer _DiagonalMatrix _IndexOp _GatherOp _ScatterOp BaseGpuAdvancedSubtensor
-BaseGpuAdvancedIncSubtensor _GpuReduction GpuCumsumOp CGpuKernelBase _Contracted _CrossentropyOp
+_StructuredDotGrad _OnParts _Elementwise _Random GpuOp TwinOp WideTwinOp _Transfer _DiagonalMatrix _IndexOp _GatherOp _ScatterOp BaseGpuAdvancedSubtensor
+BaseGpuAdvancedIncSubtensor _GpuReduction GpuCumsumOp _GpuWindows _GpuBlocks _GpuNorm CGpuKernelBase _Contracted _CrossentropyOp
 _InplaceBlasOp _RowOp _GpuSorting""".split()
 
 ELSEWHERE = {

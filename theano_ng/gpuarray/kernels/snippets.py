@@ -46,6 +46,13 @@ def number(dtype):
     return "ga_float" if dtype == "float16" else TYPES[dtype]
 
 
+def precise(dtype, context):
+    """Return the dtype of sums that kernels compute in float64, as the host does: float64, or float32 if the device has
+    no float64.
+    """
+    return "float64" if context is None or context.has_double or dtype == "float64" else "float32"
+
+
 def load(dtype, at):
     """Return the expression that loads the element at a byte pointer, as a `number`."""
     pointer = "(GLOBAL_MEM const %s *)(%s)" % (TYPES[dtype], at)

@@ -331,7 +331,7 @@ static int device_offsets(Gather *g, gpucontext *ctx, gpukernel *kernel, unsigne
 
 /* Read the n indices of x. `kernel` reads index arrays on the device; it is NULL if no index array is on the device.
  * `site`: see device_offsets. The caller must call gather_close() in any case. */
-static int gather_open(Gather *g, PyGpuArrayObject *x, int n, PyObject **in, gpukernel *kernel, unsigned site)
+static inline int gather_open(Gather *g, PyGpuArrayObject *x, int n, PyObject **in, gpukernel *kernel, unsigned site)
 {
     int axis = 0, last = -1, together = 1, any = 0, on_device = 0;
     g->n_rest = g->position = g->n_arrays = 0;
@@ -388,7 +388,7 @@ static int gather_open(Gather *g, PyGpuArrayObject *x, int n, PyObject **in, gpu
 }
 
 /* Compute the shape of the result of indexing; return its rank. */
-static unsigned gather_shape(const Gather *g, size_t *dims)
+static inline unsigned gather_shape(const Gather *g, size_t *dims)
 {
     unsigned nd = 0;
     for (unsigned i = 0; i < g->position; ++i)

@@ -4,6 +4,7 @@ All documented names are exported here.
 """
 
 from theano_ng.gpuarray.opt.conv import ConvMetaOptimizer, abstractconv_groupopt, conv_metaopt
+from theano_ng.gpuarray.opt.batchnorm import abstract_batch_norm_db, abstract_batch_norm_db2
 from theano_ng.gpuarray.opt.databases import (
     gpu_cut_copies,
     gpu_optimizer,
@@ -21,6 +22,7 @@ from theano_ng.gpuarray.opt.pooling import pool_db, pool_db2
 from theano_ng.gpuarray.opt.transfers import cut_gpua_constant_transfers, local_cut_gpu_transfers
 from theano_ng.gpuarray.opt import (
     arrays,
+    batchnorm,
     blas,
     conv,
     elementwise,
@@ -31,6 +33,7 @@ from theano_ng.gpuarray.opt import (
     loops,
     movement,
     multi_output,
+    networks,
     numbers,
     pooling,
     random,

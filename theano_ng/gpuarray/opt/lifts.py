@@ -11,6 +11,7 @@ from theano_ng.gpuarray.basic_ops import (
     gpu_join,
 )
 from theano_ng.gpuarray.elemwise import GpuDimShuffle
+from theano_ng.gpuarray.neighbours import GpuImages2Neibs, GpuImages2NeibsGrad
 from theano_ng.gpuarray.nnet import (
     gpu_crossentropy_softmax_1hot_with_bias_dx,
     gpu_crossentropy_softmax_argmax_1hot_with_bias,
@@ -44,6 +45,7 @@ from theano_ng.tensor.indexing.advanced import (
 )
 from theano_ng.tensor.indexing.subtensor import IncSubtensor
 from theano_ng.tensor.nnet.crossentropy import CrossentropySoftmax1HotWithBiasDx, CrossentropySoftmaxArgmax1HotWithBias
+from theano_ng.tensor.nnet.neighbours import Images2Neibs, Images2NeibsGrad
 from theano_ng.tensor.nnet.softmax import LogSoftmax, Softmax, SoftmaxGrad, SoftmaxWithBias
 from theano_ng.tensor.reductions.extremes import MaxAndArgmax
 from theano_ng.tensor.shaping.allocation import AllocEmpty
@@ -124,6 +126,10 @@ LIFTS = (
     (TopKOp, "local_gpua_topkop", None,
      lambda op, context: GpuTopKOp(op.axis, op.sorted, op.idx_dtype, op.return_values, op.return_indices),
      "TopKOp()(host(A), n)  ->  [host(v) for v in GpuTopKOp()(A, n)]"),
+    (Images2Neibs, "local_gpua_images2neibs", first, lambda op, context: GpuImages2Neibs(op.mode),
+     "Images2Neibs()(host(F), i, i)  ->  host(GpuImages2Neibs()(F, i, i))"),
+    (Images2NeibsGrad, "local_gpua_images2neibs_grad", first, lambda op, context: GpuImages2NeibsGrad(op.mode),
+     "Images2NeibsGrad()(host(A), n, n, n, n, i, i)  ->  host(GpuImages2NeibsGrad()(A, n, n, n, n, i, i))"),
 )
 # fmt: on
 

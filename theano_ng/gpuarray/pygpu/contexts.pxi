@@ -308,6 +308,13 @@ cdef public class GpuContext [object PyGpuContextObject, type _PyGpuContextType]
         return value
 
     @property
+    def has_double(self):
+        """Whether kernels can compute with float64 numbers."""
+        cdef size_t value = 0
+        pygpu_raise(self.ctx, gpucontext_property(self.ctx, GA_CTX_PROP_HAS_DOUBLE, &value))
+        return value != 0
+
+    @property
     def total_gmem(self):
         """The number of bytes of device memory."""
         return _number(self, GA_CTX_PROP_TOTAL_GMEM)

@@ -25,6 +25,14 @@ from theano_ng.gpuarray.basic_ops import (
     gpu_contiguous,
     host_from_gpu,
 )
+from theano_ng.gpuarray.batchnorm import GpuBatchNormTrain, GpuBatchNormTrainGrad
+from theano_ng.gpuarray.blocksparse import (
+    gpu_sparse_block_gemv,
+    gpu_sparse_block_gemv_inplace,
+    gpu_sparse_block_outer,
+    gpu_sparse_block_outer_inplace,
+)
+from theano_ng.gpuarray.ctc import GpuConnectionistTemporalClassification
 from theano_ng.gpuarray.elemwise import (
     GpuCAReduceCPY,
     GpuCAReduceCuda,
@@ -41,11 +49,13 @@ from theano_ng.gpuarray.multinomial import (
     GPUAMultinomialFromUniform,
     GPUAMultinomialWOReplacementFromUniform,
 )
+from theano_ng.gpuarray.neighbours import GpuImages2Neibs, GpuImages2NeibsGrad
 from theano_ng.gpuarray.reduction import GpuMaxAndArgmax
 from theano_ng.gpuarray.rng_mrg import GPUA_mrg_uniform
 from theano_ng.gpuarray.row_program import GpuRowProgram
 from theano_ng.gpuarray.type import GpuArrayType
 from theano_ng.tensor.reductions.row_program import RowShape
+from theano_ng.tensor.tests import audit_nnet
 
 NAME, OTHER = "test", "another name"
 RNG = np.random.RandomState(21)
@@ -136,6 +146,61 @@ def _filled(x):
     """Return a copy of x in an array that is allocated without initial values."""
     memory = GpuAllocEmpty("float32", NAME)(*[tt.shape(x)[i] for i in range(x.ndim)])
     return subtensor.GpuIncSubtensor([], set_instead_of_inc=True)(memory, as_gpuarray_variable(x, NAME))
+
+
+def _floats(values):
+    """Return examples whose float64 arrays are float32 arrays."""
+    return [np.asarray(v, "float32") if np.asarray(v).dtype == "float64" else v for v in values]
+
+
+def _normalized(op, first):
+    """Return a callable that applies an Op of batch normalization. The inputs from position `first` on are statistics."""
+
+    def call(*values):
+        values = [*values[:first], *[tt.addbroadcast(v, *op.axes) for v in values[first:]]]
+        return op(*[as_gpuarray_variable(v, NAME) for v in values], 1e-2)
+
+    return call
+
+
+def _windows():
+    """Return rows of the table for Ops on image patches."""
+    rows = []
+    for mode in ("valid", "half", "full", "ignore_borders", "wrap_centered"):
+        op = _on_device(lambda x, mode=mode: GpuImages2Neibs(mode)(x, (3, 3), (1, 1)))
+        rows.append(
+            ("GpuImages2Neibs " + mode, op, _floats([audit_nnet.PIXELS]), lambda values: min(values[0].shape[2:]) >= 3)
+        )
+    op = _on_device(lambda x: GpuImages2NeibsGrad("half")(x, 2, 1, 4, 6, (3, 3), (1, 1)))
+    rows.append(("GpuImages2NeibsGrad", op, [np.ones((48, 9), "float32")], lambda values: values[0].shape == (48, 9)))
+    return rows
+
+
+def _networks():
+    """Return rows of the table for products of blocks, temporal classification and batch normalization."""
+    o, blocks, h, places = audit_nnet.O, audit_nnet.BLOCKS, audit_nnet.H, [audit_nnet.FROM, audit_nnet.TO]
+    rows = []
+    for op in (gpu_sparse_block_gemv, gpu_sparse_block_gemv_inplace):
+        rows.append((str(op), _on_device(op, 0, 1, 2), _floats([o, blocks, h, *places]), audit_nnet.blocks_fit))
+    for op in (gpu_sparse_block_outer, gpu_sparse_block_outer_inplace):
+        inputs = _floats([blocks, h, o, *places, 0.5])
+        rows.append((str(op), _on_device(op, 0, 1, 2), inputs, audit_nnet.blocks_fit))
+    inputs = _floats([blocks, h, o, *places, 0.5])
+    everything = _on_device(gpu_sparse_block_outer)
+    rows.append(("GpuSparseBlockOuter, indices on the device", everything, inputs, audit_nnet.blocks_fit))
+    labelled = _floats([np.linspace(-2, 2, 30).reshape(5, 2, 3), np.array([[1, 1], [-3, 2]]), np.array([5, 4])])
+    for grad in (False, True):
+        op = GpuConnectionistTemporalClassification(grad)
+        rows.append((str(op), _on_device(op, 0), labelled, audit_nnet.alignable))
+    for count, first, cls in ((2, 1, GpuBatchNormTrain), (3, 2, GpuBatchNormTrainGrad)):
+        for axes, arrays, statistics in (
+            ((0,), [audit_nnet.X, audit_nnet.DY], audit_nnet.ROWS),
+            ((0, 2, 3), [audit_nnet.IMAGES, audit_nnet.IMAGES[::-1]], audit_nnet.CHANNELS),
+        ):
+            inputs = _floats([*arrays[:first], *statistics[:count]])
+            tied = audit_nnet.statistic_places(count, first)
+            rows.append((str(cls(axes)), _normalized(cls(axes), first), inputs, tied))
+    return rows
 
 
 def audit_cases():
@@ -279,4 +344,5 @@ def cases():
     # In these gradients, kernels are multiplied by zeros outside of the output, as in the C code for the host. NaN and
     # infinity in the kernels then give NaN, which the Python code does not.
     finite = {name: _finite_kernels for name, _, _ in table if name.endswith("_gradInputs")}
-    return [Case(op, inputs, name, skip=skip, tied=finite.get(name)) for name, op, inputs in table]
+    table += _windows() + _networks()
+    return [Case(op, inputs, name, *(tied or [finite.get(name)]), skip=skip) for name, op, inputs, *tied in table]

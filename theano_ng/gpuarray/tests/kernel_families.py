@@ -14,8 +14,11 @@ import theano_ng.tensor as T
 from theano_ng.gpuarray import corr, extra_ops, nnet, pool, reduction
 from theano_ng.gpuarray import sort as device_sort
 from theano_ng.gpuarray.basic_ops import host_from_gpu
+from theano_ng.gpuarray.batchnorm import GpuBatchNormTrain, GpuBatchNormTrainGrad
+from theano_ng.gpuarray.blocksparse import gpu_sparse_block_gemv, gpu_sparse_block_outer
 from theano_ng.gpuarray.contexts import get_context
 from theano_ng.gpuarray.creation import GpuEye, GpuTri
+from theano_ng.gpuarray.ctc import GpuConnectionistTemporalClassification
 from theano_ng.gpuarray.elemwise import GpuCAReduceCuda, GpuElemwise
 from theano_ng.gpuarray.extra_ops import GpuCumOp
 from theano_ng.gpuarray.joining import gpu_join
@@ -24,6 +27,7 @@ from theano_ng.gpuarray.kernels import product as product_kernels
 from theano_ng.gpuarray.kernels import sort as sort_kernels
 from theano_ng.gpuarray.kernels.rows import row_kernel
 from theano_ng.gpuarray.multinomial import GPUAChoiceFromUniform, GPUAMultinomialFromUniform
+from theano_ng.gpuarray.neighbours import GpuImages2Neibs, GpuImages2NeibsGrad
 from theano_ng.gpuarray.pygpu import blas
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.gpuarray.pygpu.reduction import ReductionKernel, reduce1
@@ -36,6 +40,7 @@ from theano_ng.gpuarray.subtensor import (
     GpuIncSubtensor,
 )
 from theano_ng.gpuarray.tests.device import context, gpu_variable, placed
+from theano_ng.gpuarray.type import GpuArrayType
 
 SHAPE = (5, 9)
 VALUE = np.random.default_rng(3).standard_normal(SHAPE).astype("float32")
@@ -240,6 +245,68 @@ def draws():
     check([p, u], outputs, given, expected)
 
 
+def windows():
+    """Copy image patches, and add them to the images again."""
+    x = gpu_variable("float32", 4)
+    image = VALUE.reshape(1, 1, *SHAPE)
+    rows = np.lib.stride_tricks.sliding_window_view(np.pad(VALUE, 1), (3, 3)).reshape(-1, 9)
+    # The number of windows that contain a pixel
+    times, across = [np.array([2, *[3] * (n - 2), 2]) for n in SHAPE]
+    patches = GpuImages2Neibs("half")(x, (3, 3), (1, 1))
+    outputs = [patches, GpuImages2NeibsGrad("half")(patches, 1, 1, *SHAPE, (3, 3), (1, 1))]
+    check([x], outputs, [image], [rows, image * np.outer(times, across)])
+
+
+def blocks():
+    """Multiply vectors by selected blocks, and add outer products to blocks of which several are equal."""
+    o, W, h = [gpu_variable("float32", k) for k in (3, 4, 3)]
+    first, second = np.array([[1, 0], [1, 1]]), np.array([[0, 2, 0], [2, 2, 1]])
+    blocks = np.resize(VALUE, (2, 3, 4, 5)).astype("float32")
+    x, y = np.resize(OTHER, (2, 2, 4)).astype("float32"), np.resize(VALUE, (2, 3, 5)).astype("float32")
+    products, sums = y.astype("float64"), blocks.astype("float64")
+    for b, i, j in np.ndindex(2, 2, 3):
+        products[b, j] += x[b, i] @ blocks[first[b, i], second[b, j]].astype("float64")
+        sums[first[b, i], second[b, j]] += np.outer(x[b, i], y[b, j])
+    check([o, W, h], [gpu_sparse_block_gemv(o, W, h, first, second)], [y, blocks, x], [products])
+    check([W, h, o], [gpu_sparse_block_outer(W, h, o, first, second)], [blocks, x, y], [sums])
+
+
+def temporal():
+    """Compute costs of labels for which one alignment exists: as many steps as labels, and no equal neighbours."""
+    x = gpu_variable("float32", 3)
+    labels = np.array([[1, 2, 1, 3, 1], [3, 1, 3, 2, 3], [2, 3, 2, 3, -1]])
+    values = np.resize(np.stack([VALUE, OTHER]), (5, 3, 4)).astype("float32")
+    powers = np.exp(values.astype("float64"))
+    softmax = powers / powers.sum(2, keepdims=True)
+    costs, gradient = np.zeros(3), softmax.copy()
+    lengths = [5, 5, 4]
+    for b, n in enumerate(lengths):
+        costs[b] = -np.log(softmax[np.arange(n), b, labels[b, :n]]).sum()
+        gradient[np.arange(n), b, labels[b, :n]] -= 1
+        gradient[n:, b] = 0
+    check([x], GpuConnectionistTemporalClassification()(x, labels, lengths), [values], [costs, gradient])
+
+
+def normalization():
+    """Normalize over the last axes and over the first axis."""
+    for axes in ((0, 2), (0,)):
+        type_ = GpuArrayType("float32", [i in axes for i in range(3)], context())
+        x, scale, bias = gpu_variable("float32", 3), type_(), type_()
+        value = np.resize(VALUE, (3, 2, 5)).astype("float32")
+        size = [1 if i in axes else n for i, n in enumerate(value.shape)]
+        s, b = [np.resize(v, size).astype("float32") for v in (OTHER, VALUE)]
+        out, mean, invstd, variance = GpuBatchNormTrain(axes)(x, scale, bias, 0.1)
+        gradients = GpuBatchNormTrainGrad(axes)(x, x, scale, mean, invstd)
+        wide = value.astype("float64")
+        m, v = wide.mean(axes, keepdims=True), wide.var(axes, keepdims=True)
+        factor = 1 / np.sqrt(v + 0.1)
+        normal = (wide - m) * factor
+        dscale = (wide * normal).sum(axes, keepdims=True)
+        dx = s * factor * (wide - m - normal * (wide * normal).mean(axes, keepdims=True))
+        expected = [normal * s + b, m, factor, v, dx, dscale, wide.sum(axes, keepdims=True)]
+        check([x, scale, bias], [out, mean, invstd, variance, *gradients], [value, s, b], expected)
+
+
 def _planted(body):
     text = '#include "cluda.h"\nKERNEL void planted(GLOBAL_MEM ga_float *x)\n{\n%s\n}\n' % body
     kernel = pygpu.GpuKernel(text, "planted", [pygpu.GpuArray], get_context(context()))
@@ -273,6 +340,10 @@ FAMILIES = (
     rows,
     sorting,
     draws,
+    windows,
+    blocks,
+    temporal,
+    normalization,
 )
 PLANTED = (planted_race, planted_read)
 

@@ -21,7 +21,22 @@ from theano_ng.gof.graph import Constant
 from theano_ng.gof.graph import inputs as inputs_of
 from theano_ng.gof.rewriting import EquilibriumOptimizer
 from theano_ng.gof.traversal import equal_computations
-from theano_ng.gpuarray import basic_ops, blas, corr, elemwise, extra_ops, nnet, pool, reduction, subtensor, transfers
+from theano_ng.gpuarray import (
+    basic_ops,
+    batchnorm,
+    blas,
+    blocksparse,
+    corr,
+    ctc,
+    elemwise,
+    extra_ops,
+    neighbours,
+    nnet,
+    pool,
+    reduction,
+    subtensor,
+    transfers,
+)
 from theano_ng.gpuarray import opt as rules
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.gpuarray.rng_mrg import GPUA_mrg_uniform
@@ -61,6 +76,14 @@ gpuarray_local_optimizations local_gpua_gemmbatch_alpha_merge - fast_run gpuarra
 gpuarray_local_optimizations local_gpua_gemmbatch_output_merge - fast_run gpuarray
 optdb InplaceGpuaBlasOpt 70.0 fast_run gpuarray inplace
 gpuarray_local_optimizations local_gpu_elemwise_careduce - fast_run gpuarray low_memory
+gpuarray_local_optimizations abstract_batch_norm_db - fast_compile fast_run gpuarray
+abstract_batch_norm_db local_abstract_batch_norm_train 2 fast_compile fast_run gpuarray
+abstract_batch_norm_db local_abstract_batch_norm_train_grad 3 fast_compile fast_run gpuarray
+abstract_batch_norm_db local_abstract_batch_norm_inference 4 fast_compile fast_run gpuarray
+gpuarray_local_optimizations local_gpu_ctc - ctc fast_compile fast_run gpuarray
+canonicalize local_gpu_ctc_no_grad - fast_compile fast_run
+optdb local_inplace_sparseblockgemv 60 fast_run gpuarray inplace
+optdb local_inplace_sparseblockouter 60 fast_run gpuarray inplace
 gpuarray_local_optimizations local_gpua_scan_to_gpua - fast_compile fast_run gpuarray scan
 gpuarray_local_optimizations local_gpualloc_memset_0 - fast_run gpuarray
 gpuarray_local_optimizations local_remove_all_assert - unsafe
@@ -90,6 +113,7 @@ LOCAL = (
     " local_gpua_gemv local_gpua_ger local_gpua_softmax local_gpua_softmaxwithbias local_gpua_crossentropysoftmax1hotwithbiasdx"
     " local_gpua_crossentropysoftmaxargmax1hotwithbias local_gpua_mrg local_gpua_error_convop gpuarray_abstractconv_opts pool_db"
     " local_gpua_multinomial local_gpua_multinomial_wor local_gpua_sort local_gpua_argsort local_gpua_topkop"
+    " local_gpua_images2neibs local_gpua_sparseblockgemv local_gpua_sparseblockouter"
 ).split()
 
 # Groups of rules in gpuarray_local_optimizations
@@ -112,6 +136,7 @@ def databases_of_devices():
         {"optdb": optdb, "canonicalize": optdb["canonicalize"], "gpuarray_opt": cut}
         | {name: cut[name] for name in ("gpuarray_local_optimizations", "gpuarray_cut_transfers")}
         | {name: cut["gpuarray_local_optimizations"][name] for name in GROUPS}
+        | {"abstract_batch_norm_db": rules.abstract_batch_norm_db}
     )
 
 
@@ -188,8 +213,16 @@ class TestExamples(unittest.TestCase):
             reduction,
             subtensor,
             transfers,
+            batchnorm,
             blas,
+            blocksparse,
+            ctc,
+            neighbours,
             nnet,
+            T.nnet.blocksparse,
+            T.nnet.bn_ops,
+            T.nnet.ctc,
+            T.nnet.neighbours,
             rules.lifts,
             rules.arrays,
             rules.random,
@@ -200,6 +233,9 @@ class TestExamples(unittest.TestCase):
         self.names.update(softmax_grad=softmax_grad, softmax_op=softmax_op, softmax_with_bias=softmax_with_bias)
         self.names.update(moved=moved_convolution)
         self.names.update(add=elemwise.GpuElemwise(scalar.add), mul=elemwise.GpuElemwise(scalar.mul))
+        for op in (scalar.add, scalar.sub, scalar.mul, scalar.true_div, scalar.sqrt):
+            self.names[op.name] = elemwise.GpuElemwise(op)
+        self.names.update(row=GpuArrayType("float64", (True, False), None)("row"), I=T.lmatrix("I"))
         zero = T.constant(np.float64(0))
         null = GpuArrayType("float64", (), None).make_constant(pygpu.array(np.float64(0), context=get_context(None)))
         self.names.update(
@@ -213,6 +249,7 @@ class TestExamples(unittest.TestCase):
             + [(v, "float64", 3) for v in "PQ"]
             + [(v, "float64", 4) for v in "MN"]
             + [(v, "float64", 5) for v in "UV"]
+            + [("F", "float64", 4)]
             + [("mask", "bool", 2)]
         ):
             self.names[name] = GpuArrayType(dtype, (False,) * ndim, None)(name)
@@ -231,7 +268,7 @@ class TestExamples(unittest.TestCase):
         found = databases_of_devices()
         local = [
             rule
-            for db in ("gpuarray_local_optimizations", "gpuarray_cut_transfers", *GROUPS)
+            for db in ("gpuarray_local_optimizations", "gpuarray_cut_transfers", "abstract_batch_norm_db", *GROUPS)
             for rule in found[db]._order
             if not isinstance(rule, databases.DB)
         ]

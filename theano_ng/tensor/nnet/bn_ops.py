@@ -370,12 +370,13 @@ class AbstractBatchNormTrainGrad(_OverAxes):
         count = np.prod([x.shape[a] for a in set(self.axes)], dtype=np.float64)
         dtype = x.dtype
         x, dy, scale, mean, invstd = (v.astype(np.float64, copy=False) for v in (x, dy, scale, mean, invstd))
-        normal = (x - mean) * invstd
-        total, product = (v.sum(axis=self.axes, keepdims=True) for v in (dy, dy * normal))
+        # The order of the factors is that of the native code, so that infinities give the same results.
+        distance = x - mean
+        total, product = (v.sum(axis=self.axes, keepdims=True) for v in (dy, dy * distance))
+        dx = dy
         if count:
-            dx = scale * invstd * (dy - total / count - normal * (product / count))
-        else:
-            dx = dy
+            product = product * invstd
+            dx = scale * invstd * (dy - total / count - distance * (product * invstd / count))
         for cell, result in zip(output_storage, (dx, product, total)):
             cell[0] = np.ascontiguousarray(result, dtype=dtype)
 

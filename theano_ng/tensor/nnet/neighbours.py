@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Images2Neibs", "images2neibs", "neibs2images"]
 
 # The order of the modes must be the same as in native/networks/neighbours.c.
-_MODES = ("valid", "half", "full", "wrap_centered", "ignore_borders")
+MODES = ("valid", "half", "full", "wrap_centered", "ignore_borders")
 
 
 def _pair(value, name):
@@ -97,10 +97,10 @@ class _Windows(NativeOp, Op):
     __props__ = ("mode",)
 
     def __init__(self, mode="valid"):
-        if mode not in _MODES:
+        if mode not in MODES:
             raise NotImplementedError(
                 "Only modes %s have been implemented for %s, got %r"
-                % (", ".join(sorted(_MODES)), type(self).__name__, mode)
+                % (", ".join(sorted(MODES)), type(self).__name__, mode)
             )
         self.mode = mode
 
@@ -147,7 +147,7 @@ class Images2Neibs(_Windows):
         return Apply(self, [ten4, neib_shape, neib_step], [TensorType(ten4.dtype, (False, False))()])
 
     def native_code(self, node):
-        return NativeCode("theano_ng.tensor.native.neighbours:images2neibs", mode=_MODES.index(self.mode))
+        return NativeCode("theano_ng.tensor.native.neighbours:images2neibs", mode=MODES.index(self.mode))
 
     def perform(self, node, inp, out_):
         ten4, neib_shape, neib_step = inp
@@ -203,7 +203,7 @@ class Images2NeibsGrad(_Windows):
     def native_code(self, node):
         if node.inputs[0].dtype in ("float16", "bool"):
             return None
-        return NativeCode("theano_ng.tensor.native.neighbours:neibs_sum", mode=_MODES.index(self.mode))
+        return NativeCode("theano_ng.tensor.native.neighbours:neibs_sum", mode=MODES.index(self.mode))
 
     def perform(self, node, inputs, output_storage):
         neibs, *lengths, neib_shape, neib_step = inputs

@@ -31,7 +31,7 @@ def _statistics(op, *more, first=1):
     return build
 
 
-def _statistic_places(count, first=1):
+def statistic_places(count, first=1):
     def tied(values):
         x = values[0]
         axes = (0,) if x.ndim == 2 else (0, 2, 3)
@@ -50,12 +50,12 @@ def _statistic_places(count, first=1):
 
 def _positive(places):
     def tied(values):
-        return _statistic_places(4)(values) and all((np.asarray(values[p]) > 0.1).all() for p in places)
+        return statistic_places(4)(values) and all((np.asarray(values[p]) > 0.1).all() for p in places)
 
     return tied
 
 
-def _blocks(values):
+def blocks_fit(values):
     """Return True if the shapes match and the indices name existing blocks."""
     if values[0].ndim == 3:
         o, w, h, i, j = values
@@ -70,7 +70,7 @@ def _blocks(values):
     return bool(fits) and (abs(i) < w.shape[0]).all() and (abs(j) < w.shape[1]).all()
 
 
-def _alignable(values):
+def alignable(values):
     """Return True if the labels are symbols, and each example has an alignment."""
     x, labels, lengths = values
     if 0 in x.shape or labels.shape[0] != x.shape[1] or lengths.shape[0] != x.shape[1] or not np.isfinite(x).all():
@@ -87,12 +87,12 @@ def _alignable(values):
 def audit_cases():
     columns = [
         Case(
-            _statistics(bn.BatchNormTrain((0,)), 1e-2), [X, *ROWS[:2]], tied=_statistic_places(2), name="BatchNormTrain"
+            _statistics(bn.BatchNormTrain((0,)), 1e-2), [X, *ROWS[:2]], tied=statistic_places(2), name="BatchNormTrain"
         ),
         Case(
             _statistics(bn.BatchNormTrain((0, 2, 3)), 1e-2),
             [IMAGES.astype("float32"), *CHANNELS[:2]],
-            tied=_statistic_places(2),
+            tied=statistic_places(2),
             name="BatchNormTrain of images",
         ),
         Case(
@@ -100,7 +100,7 @@ def audit_cases():
                 x, *[tt.addbroadcast(t, 0) for t in (s, b)], 1e-2, 0.3, *[tt.addbroadcast(t, 0) for t in (m, v)]
             ),
             [X, *ROWS],
-            tied=_statistic_places(4),
+            tied=statistic_places(4),
             name="AbstractBatchNormTrain",
         ),
         Case(
@@ -115,7 +115,7 @@ def audit_cases():
             Case(
                 _statistics(op, 1e-2, first=2),
                 [X, DY, *ROWS[:3]],
-                tied=_statistic_places(3, first=2),
+                tied=statistic_places(3, first=2),
                 name=type(op).__name__,
             )
         )
@@ -123,7 +123,7 @@ def audit_cases():
         Case(
             _statistics(bn.BatchNormTrainGrad((0, 2, 3)), 1e-2, first=2),
             [IMAGES.astype("float32"), IMAGES[::-1].astype("float32"), *CHANNELS],
-            tied=_statistic_places(3, first=2),
+            tied=statistic_places(3, first=2),
             name="BatchNormTrainGrad of images",
         )
     )
@@ -134,18 +134,18 @@ def audit_cases():
             tied=lambda values: len({v.shape for v in values}) == 1 and (np.abs(values[2]) > 0.1).all(),
             name="BNComposite",
         ),
-        Case(blocksparse.sparse_block_gemv, [O, BLOCKS, H, FROM, TO], tied=_blocks),
-        Case(blocksparse.sparse_block_outer, [BLOCKS, H, O, FROM, TO, np.float64(0.5)], tied=_blocks),
+        Case(blocksparse.sparse_block_gemv, [O, BLOCKS, H, FROM, TO], tied=blocks_fit),
+        Case(blocksparse.sparse_block_outer, [BLOCKS, H, O, FROM, TO, np.float64(0.5)], tied=blocks_fit),
         Case(
             blocksparse.sparse_block_gemv_inplace,
             [O, BLOCKS, H, FROM, TO],
-            tied=_blocks,
+            tied=blocks_fit,
             name="SparseBlockGemv in place",
         ),
         Case(
             blocksparse.sparse_block_outer_inplace,
             [BLOCKS.astype("f"), H.astype("f"), O.astype("f"), FROM, TO, np.float32(0.5)],
-            tied=_blocks,
+            tied=blocks_fit,
             name="SparseBlockOuter in place",
         ),
         *[
@@ -166,12 +166,12 @@ def audit_cases():
         Case(
             ctc.ConnectionistTemporalClassification(compute_grad=False),
             [RNG.randn(5, 2, 3), np.array([[1, 2], [2, -1]]), np.array([5, 4])],
-            tied=_alignable,
+            tied=alignable,
         ),
         Case(
             ctc.ConnectionistTemporalClassification(),
             [RNG.randn(5, 2, 3), np.array([[1, 1], [-3, 2]]), np.array([5, 4])],
-            tied=_alignable,
+            tied=alignable,
             name="ConnectionistTemporalClassification with gradients",
             skip=dict.fromkeys(("grad", "R_op"), "the second output has no derivative"),
         ),

@@ -29,6 +29,7 @@ enum ga_ctx_property {
     GA_CTX_PROP_MAXGSIZE1 = 44,
     GA_CTX_PROP_MAXGSIZE2 = 45,
     GA_CTX_PROP_VECTOR_BYTES = 46,  /* size_t: size of the vectors in which one thread computes; 0 on GPUs */
+    GA_CTX_PROP_HAS_DOUBLE = 47,    /* size_t: 1 if kernels can compute with float64, else 0 */
     GA_KERNEL_PROP_MAXLSIZE = 1024, /* size_t */
     GA_KERNEL_PROP_PREFLSIZE = 1025,
     GA_KERNEL_PROP_NUMARGS = 1026, /* unsigned */

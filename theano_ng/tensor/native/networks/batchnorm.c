@@ -3,7 +3,7 @@
  *
  * The elements that belong to one mean are processed completely before the elements of the next mean. They are read
  * three times (two times for the gradient): the first time from memory, then from the cache. */
-#include "native.h"
+#include "networks/statistics.h"
 #include "common/target_clones.h"
 #include <math.h>
 
@@ -127,26 +127,6 @@ static int read_axes(PyArrayObject *x, const char *who, int64_t n_axes, const in
     return 0;
 }
 
-/* Check that a statistic has the shape of x, with length 1 along the axes. Return 0, or -1 with an exception set. */
-static int check_statistic(PyArrayObject *x, PyObject *value, const char *who, const char *name, const char *averaged)
-{
-    PyArrayObject *a = (PyArrayObject *)value;
-    int wrong = PyArray_NDIM(a) != PyArray_NDIM(x);
-    for (int d = 0; !wrong && d < PyArray_NDIM(x); ++d)
-        wrong = PyArray_DIM(a, d) != (averaged[d] ? 1 : PyArray_DIM(x, d));
-    if (!wrong)
-        return 0;
-    PyObject *shape = PyObject_GetAttrString(value, "shape"), *expected = PyTuple_New(PyArray_NDIM(x));
-    for (int d = 0; expected != NULL && d < PyArray_NDIM(x); ++d)
-        PyTuple_SET_ITEM(expected, d, PyLong_FromSsize_t(averaged[d] ? 1 : PyArray_DIM(x, d)));
-    if (shape != NULL && expected != NULL)
-        PyErr_Format(PyExc_ValueError, "%s: Input dimension mis-match. %s has shape %R, expected %R", who, name, shape,
-                     expected);
-    Py_XDECREF(shape);
-    Py_XDECREF(expected);
-    return -1;
-}
-
 /* Return a new reference to the array in which an output is computed: the output itself, or a new array in the type of
  * the arithmetic. `deliver` converts the new array to the output. */
 static PyArrayObject *workplace(PyObject **out, int nd, const npy_intp *dims, int type)
@@ -204,8 +184,8 @@ static int tng_train(int nin, int nout, PyObject **in, PyObject **out, const str
     (void)nin;
     (void)nout;
     if ((epsilon == -1 && PyErr_Occurred()) || read_axes(x, who, params->n_axes, params->axes, averaged) < 0
-        || check_statistic(x, in[1], who, "scale", averaged) < 0
-        || check_statistic(x, in[2], who, "bias", averaged) < 0)
+        || check_statistic(nd, PyArray_DIMS(x), averaged, in[1], who, "scale") < 0
+        || check_statistic(nd, PyArray_DIMS(x), averaged, in[2], who, "bias") < 0)
         return -1;
     for (int d = 0; d < nd; ++d)
         dims[d] = averaged[d] ? 1 : PyArray_DIM(x, d);
@@ -259,7 +239,7 @@ static int tng_train_grad(int nin, int nout, PyObject **in, PyObject **out, cons
         return -1;
     }
     for (int i = 0; i < 3; ++i)
-        if (check_statistic(x, in[2 + i], who, names[i], averaged) < 0)
+        if (check_statistic(nd, PyArray_DIMS(x), averaged, in[2 + i], who, names[i]) < 0)
             return -1;
     for (int d = 0; d < nd; ++d)
         dims[d] = averaged[d] ? 1 : PyArray_DIM(x, d);

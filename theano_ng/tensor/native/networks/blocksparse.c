@@ -1,6 +1,6 @@
 /* Products of selected blocks: vectors times blocks of a matrix, and outer products added to blocks. float32 and
  * float64. */
-#include "native.h"
+#include "networks/block_indices.h"
 #include "common/target_clones.h"
 
 #define LANES 16
@@ -74,44 +74,6 @@ static PyArrayObject *target(PyObject *first, PyObject **out, int in_place)
     PyArrayObject *a = (PyArrayObject *)first,
                   *z = native_alloc(out, PyArray_NDIM(a), PyArray_DIMS(a), PyArray_TYPE(a));
     return z == NULL || PyArray_CopyInto(z, a) < 0 ? NULL : z;
-}
-
-/* Return a new reference to a contiguous matrix of indices below n. Negative indices count from the end; they are made
- * positive. */
-static PyArrayObject *read_indices(PyObject *value, const char *who, const char *name, npy_intp batch, npy_intp window,
-                                   npy_intp n)
-{
-    PyArrayObject *given = (PyArrayObject *)value;
-    if (PyArray_NDIM(given) != 2 || PyArray_DIM(given, 0) != batch || PyArray_DIM(given, 1) != window) {
-        PyErr_Format(PyExc_ValueError, "%s: %s has shape (%zd, %zd), expected (%zd, %zd)", who, name,
-                     (Py_ssize_t)PyArray_DIM(given, 0), (Py_ssize_t)PyArray_DIM(given, 1), (Py_ssize_t)batch,
-                     (Py_ssize_t)window);
-        return NULL;
-    }
-    PyArrayObject *a = (PyArrayObject *)PyArray_FROM_OTF(value, NPY_INT64,
-                                                         NPY_ARRAY_CARRAY | NPY_ARRAY_ENSURECOPY | NPY_ARRAY_FORCECAST);
-    if (a == NULL)
-        return NULL;
-    npy_int64 *index = PyArray_DATA(a);
-    for (npy_intp i = 0; i < batch * window; ++i) {
-        if (index[i] < -n || index[i] >= n) {
-            PyErr_Format(PyExc_IndexError, "%s: in %s, index %lld is out of bounds for %zd blocks", who, name,
-                         (long long)index[i], (Py_ssize_t)n);
-            Py_DECREF(a);
-            return NULL;
-        }
-        index[i] += index[i] < 0 ? n : 0;
-    }
-    return a;
-}
-
-static int check_length(const char *who, const char *name, int axis, npy_intp got, npy_intp expected)
-{
-    if (got == expected)
-        return 0;
-    PyErr_Format(PyExc_ValueError, "%s: %s has length %zd along axis %d, expected %zd", who, name, (Py_ssize_t)got,
-                 axis, (Py_ssize_t)expected);
-    return -1;
 }
 
 /* Return the address of the vector a[b, i]. `a` has three dimensions and is contiguous along the last dimension. */

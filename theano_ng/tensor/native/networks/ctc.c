@@ -3,7 +3,7 @@
  * A. Graves, S. Fernandez, F. Gomez, J. Schmidhuber, Connectionist Temporal Classification, ICML 2006, section 4. The
  * states of an example are its labels with a blank before, between and after them: state s is blank if s is even, else
  * label s / 2. Sums are in double. */
-#include "native.h"
+#include "networks/ctc_examples.h"
 #include "common/threads.h"
 #include <math.h>
 
@@ -133,82 +133,25 @@ static int solve(const Example *e, int type, double *cost)
     return 0;
 }
 
-/* Return the labels of all examples, without the padding, in new memory; row i begins with counts[i] labels of example
- * i. Return NULL with an exception set on failure. */
-static npy_int64 *read_labels(PyArrayObject *a, npy_intp batch, npy_intp symbols, npy_intp *counts)
-{
-    npy_intp width = PyArray_DIM(a, 1);
-    const npy_int64 *given = PyArray_DATA(a);
-    npy_int64 *labels = PyMem_New(npy_int64, batch * width + 1);
-    if (labels == NULL) {
-        PyErr_NoMemory();
-        return NULL;
-    }
-    for (npy_intp i = 0; i < batch; ++i) {
-        counts[i] = 0;
-        for (npy_intp j = 0; j < width; ++j) {
-            npy_int64 label = given[i * width + j];
-            if (label < 0)
-                continue;
-            if (label == 0 || label >= symbols) {
-                PyErr_Format(PyExc_ValueError,
-                             "ctc: labels[%zd, %zd] is %lld, but labels must be from 1 to %zd: 0 is the blank, "
-                             "negative numbers are padding",
-                             (Py_ssize_t)i, (Py_ssize_t)j, (long long)label, (Py_ssize_t)(symbols - 1));
-                PyMem_Free(labels);
-                return NULL;
-            }
-            labels[i * width + counts[i]++] = label;
-        }
-    }
-    return labels;
-}
-
 /* Inputs: activations (time, batch, symbol), labels (batch, length), input lengths (batch). Outputs: costs (batch),
  * gradients. */
 NATIVE_FUNCTION(ctc, openmp)
 static int tng_ctc(int nin, int nout, PyObject **in, PyObject **out, const struct ctc_params *params)
 {
-    PyArrayObject *given = (PyArrayObject *)in[0], *x = NULL, *label_array = NULL, *length_array = NULL;
-    npy_intp time = PyArray_DIM(given, 0), batch = PyArray_DIM(given, 1), symbols = PyArray_DIM(given, 2),
-             *counts = NULL;
-    npy_int64 *labels = NULL;
+    PyArrayObject *given = (PyArrayObject *)in[0], *x = NULL;
+    npy_intp time = PyArray_DIM(given, 0), batch = PyArray_DIM(given, 1), symbols = PyArray_DIM(given, 2);
     int type = PyArray_TYPE(given), status = -1, lacking = 0;
     double *costs = NULL;
+    Examples e;
     (void)nin;
-    if (PyArray_DIM((PyArrayObject *)in[1], 0) != batch || PyArray_DIM((PyArrayObject *)in[2], 0) != batch) {
-        PyErr_Format(PyExc_ValueError,
-                     "ctc: the numbers of examples differ: %zd in activations, %zd in labels, %zd in input_lengths",
-                     (Py_ssize_t)batch, (Py_ssize_t)PyArray_DIM((PyArrayObject *)in[1], 0),
-                     (Py_ssize_t)PyArray_DIM((PyArrayObject *)in[2], 0));
-        return -1;
-    }
-    if (symbols == 0) {
-        PyErr_SetString(PyExc_ValueError, "ctc: activations have no symbols; at least the blank is needed");
-        return -1;
-    }
-    const int flags = NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST;
-    if ((x = (PyArrayObject *)PyArray_FROM_OTF(in[0], type, NPY_ARRAY_CARRAY_RO)) == NULL
-        || (label_array = (PyArrayObject *)PyArray_FROM_OTF(in[1], NPY_INT64, flags)) == NULL
-        || (length_array = (PyArrayObject *)PyArray_FROM_OTF(in[2], NPY_INT64, flags)) == NULL)
+    if (read_examples(&e, in[1], in[2], time, batch, symbols) < 0
+        || (x = (PyArrayObject *)PyArray_FROM_OTF(in[0], type, NPY_ARRAY_CARRAY_RO)) == NULL)
         goto done;
-    const npy_int64 *lengths = PyArray_DATA(length_array);
-    for (npy_intp i = 0; i < batch; ++i)
-        if (lengths[i] < 0 || lengths[i] > time) {
-            PyErr_Format(PyExc_ValueError,
-                         "ctc: input_lengths[%zd] is %lld, but there are activations for %zd time steps", (Py_ssize_t)i,
-                         (long long)lengths[i], (Py_ssize_t)time);
-            goto done;
-        }
-    counts = PyMem_New(npy_intp, batch + 1);
-    costs = PyMem_New(double, batch + 1);
-    if (counts == NULL || costs == NULL) {
+    if ((costs = PyMem_New(double, batch + 1)) == NULL) {
         PyErr_NoMemory();
         goto done;
     }
-    if ((labels = read_labels(label_array, batch, symbols, counts)) == NULL)
-        goto done;
-    npy_intp width = PyArray_DIM(label_array, 1), item = PyArray_ITEMSIZE(x);
+    npy_intp item = PyArray_ITEMSIZE(x);
     PyArrayObject *cost = native_alloc(out, 1, &batch, type);
     PyArrayObject *gradient = cost == NULL || nout < 2 ? NULL : native_alloc(out + 1, 3, PyArray_DIMS(x), type);
     if (cost == NULL || (nout > 1 && gradient == NULL))
@@ -222,14 +165,14 @@ static int tng_ctc(int nin, int nout, PyObject **in, PyObject **out, const struc
 #pragma omp parallel for schedule(dynamic) num_threads(threads) if (threads > 1) reduction(|| : lacking)
 #endif
     for (npy_intp i = 0; i < batch; ++i) {
-        Example e = {(npy_intp)lengths[i],
-                     symbols,
-                     counts[i],
-                     labels + i * width,
-                     PyArray_BYTES(x) + i * symbols * item,
-                     batch * symbols * item,
-                     gradient == NULL ? NULL : PyArray_BYTES(gradient) + i * symbols * item};
-        lacking = lacking || solve(&e, type, costs + i) < 0;
+        Example one = {(npy_intp)e.lengths[i],
+                       symbols,
+                       e.counts[i],
+                       e.labels + i * e.width,
+                       PyArray_BYTES(x) + i * symbols * item,
+                       batch * symbols * item,
+                       gradient == NULL ? NULL : PyArray_BYTES(gradient) + i * symbols * item};
+        lacking = lacking || solve(&one, type, costs + i) < 0;
     }
     if (lacking) {
         PyErr_NoMemory();
@@ -242,12 +185,9 @@ static int tng_ctc(int nin, int nout, PyObject **in, PyObject **out, const struc
             ((npy_float64 *)PyArray_DATA(cost))[i] = costs[i];
     status = 0;
 done:
-    PyMem_Free(labels);
-    PyMem_Free(counts);
+    drop_examples(&e);
     PyMem_Free(costs);
     Py_XDECREF(x);
-    Py_XDECREF(label_array);
-    Py_XDECREF(length_array);
     return status;
 }
 
