@@ -177,13 +177,14 @@ _COPY = """            ga_uint depth = 0;
             }
             for (ga_uint s = 0; s < pieces; ++s) {
                 const ga_ssize line0 = c0[s], line1 = c1[s], begin = c2[s], source = from[s], count = length[s];
+                const ga_size places = (ga_ssize)n2 < count ? 0 : n2 - count + 1; /* of the whole piece in a line */
                 %(number)s *line = copy + column[s];
                 for (ga_uint l = 0; l < depth; ++l, line += %(pitch)d) {
                     const ga_ssize at = source + shift[l], x = begin + d2[l];
-                    const int inside = (ga_size)(line0 + d0[l]) < n0 && (ga_size)(line1 + d1[l]) < n1;
-                    if (unit && at >= 0 && at + %(width)d <= (ga_ssize)b_size) {
+                    const int inside = ((ga_size)(line0 + d0[l]) < n0) & ((ga_size)(line1 + d1[l]) < n1);
+                    if ((ga_size)at < readable) {
                         const %(vector)s y = %(read_vector)s;
-                        if (inside && x >= 0 && x + count <= (ga_ssize)n2)
+                        if (inside && (ga_size)x < places)
                             vstore%(width)d(y, 0, line);
                         else {
                             /* The lanes outside of the image, before `first_lane` and from `end_lane` on, become 0. */
@@ -239,9 +240,10 @@ def _for_processors(dtype, tile):
     lane = "long" if number == "ga_double" else "int"
     fields = dict(
         parameters=_parameters()[0],
-        local="const int unit = v_step2 == 1 && b_s2 == 1; %s masks[%d];"
+        # The number of places from which a vector of neighbouring elements of the image can be read
+        local="const ga_size readable = v_step2 == 1 && b_s2 == 1 && b_size >= %d ? b_size - %d + 1 : 0; %s masks[%d];"
         "for (int l = 0; l < %d; ++l) masks[l] = -(l >= %d && l < %d);"
-        % (lane, 3 * width, 3 * width, width, 2 * width),
+        % (width, width, lane, 3 * width, 3 * width, width, 2 * width),
         rows=ROWS,
         columns=tile.columns,
         pitch=tile.columns + width,  # a vector may reach beyond the last column
