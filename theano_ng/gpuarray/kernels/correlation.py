@@ -116,7 +116,7 @@ def _store(dtype, value, place):
     whole = stored(dtype, value, at % snippets.element(dtype))
     if dtype != "float16":
         return whole
-    return "if (parts > 1) %s else %s" % (stored("float32", value, at % "ga_float"), whole)
+    return "if (parts > 1) { %s } else { %s }" % (stored("float32", value, at % "ga_float"), whole)
 
 
 # ---- processors ----
@@ -282,10 +282,11 @@ def _for_processors(dtype, tile):
             "for (ga_uint i = 0; i < rows; ++i) for (ga_uint s = 0; s < pieces; ++s) {",
             "const ga_ssize begin = place[s] + (ga_ssize)i * out_m; %s *total = sums + i * %d + column[s];"
             % (number, tile.columns),
-            "if (out_v2 == 1) for (ga_uint l = 0; l < length[s]; ++l)",
+            "if (out_v2 == 1) for (ga_uint l = 0; l < length[s]; ++l) {",
             _store(dtype, "total[l]", "begin + l"),
-            "else for (ga_uint l = 0; l < length[s]; ++l)",
+            "} else for (ga_uint l = 0; l < length[s]; ++l) {",
             _store(dtype, "total[l]", "begin + l * out_v2"),
+            "}",
             "}",
             _END,
         ]
