@@ -5,7 +5,12 @@ arrays have one dtype, float16, float32 or float64, and may have any strides; fl
 gradient stay on the host.
 """
 
+import ast
+
+import numpy as np
+
 from theano_ng.gof.graph import Apply
+from theano_ng.gof.native import obtain_kernels
 from theano_ng.gpuarray.kernels.correlation import correlation_code
 from theano_ng.gpuarray.kernels.product import DTYPES
 from theano_ng.gpuarray.op import GpuOp
@@ -16,7 +21,7 @@ from theano_ng.scalar import upcast
 from theano_ng.tensor.elemwise.functions import cast
 from theano_ng.tensor.nnet.corr import BaseCorrMM, CorrMM, CorrMM_gradInputs, CorrMM_gradWeights
 from theano_ng.tensor.nnet.corr3d import BaseCorr3dMM, Corr3dMM, Corr3dMM_gradInputs, Corr3dMM_gradWeights
-from theano_ng.tensor.nnet.corr_base import Forward, GradInputs, GradWeights
+from theano_ng.tensor.nnet.corr_base import FORWARD, WEIGHTS, Forward, GradInputs, GradWeights
 
 __all__ = [
     "BaseGpuCorr3dMM",
@@ -28,6 +33,53 @@ __all__ = [
     "GpuCorrMM_gradInputs",
     "GpuCorrMM_gradWeights",
 ]
+
+
+_DIRECTIONS = ("forward", "backprop weights", "backprop inputs")
+
+_C_CODE = """
+{
+    PyObject *module = PyImport_ImportModule("theano_ng.gpuarray.corr");
+    PyObject *made = module == NULL ? NULL : PyObject_CallMethod(module, "correlated", "ss%(letters)s", "%(op)s", "%(options)s", %(names)s);
+    Py_XDECREF(module);
+    if (made == NULL) {
+        %(fail)s
+    }
+    Py_XDECREF(%(result)s);
+    %(result)s = (PyGpuArrayObject *)made;
+}
+"""
+
+_codes = {}  # (name of the class, options, dtype, context) -> native code, and the addresses of its kernels
+
+
+def correlated(name, options, first, second, *lengths):
+    """Compute a correlation of device arrays, or one of its gradients. C code of `c_code_helper` calls this function.
+
+    Parameters
+    ----------
+    name : str
+        The name of the class of the Op.
+    options : str
+        The arguments of the class, a tuple of literals.
+    first, second : GpuArray
+    *lengths : array
+        The lengths of the result's axes, on the host.
+
+    Returns
+    -------
+    GpuArray
+    """
+    key = name, options, first.dtype.name, first.context
+    if key not in _codes:
+        op = globals()[name](*ast.literal_eval(options))
+        code = correlation_code(first.dtype.name, first.typecode, first.context, **op._native_options())
+        _codes[key] = code, obtain_kernels(code.kernels)
+    code, kernels = _codes[key]
+    cells = [[first], [second], *[[np.asarray(length)] for length in lengths]]
+    out = [None]
+    code.bind(kernels, cells, [out], [-1] * (len(cells) + 1))()
+    return out[0]
 
 
 class _GpuCorr(GpuOp):
@@ -75,6 +127,30 @@ class _GpuCorr(GpuOp):
     def fails_on_values(self, node):
         return False
 
+    def _c_code(self, bottom, weights, top, direction, sub, lengths):
+        """Return the C code of `c_code_helper`. `lengths`: C variables or None."""
+        if direction not in _DIRECTIONS:
+            raise ValueError("direction must be one of %s, got %r" % (", ".join(map(repr, _DIRECTIONS)), direction))
+        kind = _DIRECTIONS.index(direction)
+        half = kind == WEIGHTS and self.border_mode == "half"
+        missing = [i for i, length in enumerate(lengths) if length is None]
+        needed = missing if half or len(missing) < len(lengths) else [i for i in missing if self.subsample[i] != 1]
+        if kind != FORWARD and needed:
+            raise ValueError(
+                "the length along axis %d must be given for direction %r if the stride is not 1%s, or if another "
+                "length is given" % (needed[0], direction, ", border_mode is 'half'" if half else "")
+            )
+        given = () if kind == FORWARD or missing else lengths
+        names = [*((bottom, weights), (bottom, top), (weights, top))[kind], *given]
+        return _C_CODE % dict(
+            op=(self.forward, self.grad_weights, self.grad_inputs)[kind].__name__,
+            options=repr(tuple(self._props_dict().values())),
+            letters="O" * len(names),
+            names=", ".join("(PyObject *)%s" % name for name in names),
+            result=(top, weights, bottom)[kind],
+            fail=sub["fail"],
+        )
+
     def grad(self, inputs, output_grads):
         return [to_context_of(g, x) for g, x in zip(super().grad(inputs, output_grads), inputs)]
 
@@ -109,6 +185,29 @@ class BaseGpuCorrMM(_GpuCorr, BaseCorrMM):
 
     def __init__(self, border_mode="valid", subsample=(1, 1), filter_dilation=(1, 1), num_groups=1, unshared=False):
         super().__init__(border_mode, subsample, filter_dilation, num_groups, unshared, openmp=False)
+
+    def c_code_helper(self, bottom, weights, top, direction, sub, height=None, width=None):
+        """Return C code that computes a correlation, or one of its gradients, for Ops whose C code users write.
+
+        Parameters
+        ----------
+        bottom, weights, top : str
+            C variables of device arrays: images, kernels and output. The result is stored in `top` for the direction
+            'forward', in `weights` for 'backprop weights', and in `bottom` for 'backprop inputs'.
+        direction : {'forward', 'backprop weights', 'backprop inputs'}
+        sub : dict
+            The substitutions of `c_code`. ``sub["fail"]`` is used.
+        height, width : str, optional
+            C variables of arrays on the host: the lengths of the kernels for 'backprop weights', of the images for
+            'backprop inputs'. They are required for axes with a stride, and for 'backprop weights' if the border mode is
+            'half'. Give all of them or none. They have no effect for 'forward'.
+
+        Raises
+        ------
+        ValueError
+            If the direction is invalid, or if a length is required, but missing.
+        """
+        return self._c_code(bottom, weights, top, direction, sub, (height, width))
 
 
 class GpuCorrMM(Forward, BaseGpuCorrMM):
@@ -161,6 +260,18 @@ class BaseGpuCorr3dMM(_GpuCorr, BaseCorr3dMM):
 
     def __init__(self, border_mode="valid", subsample=(1, 1, 1), filter_dilation=(1, 1, 1), num_groups=1):
         super().__init__(border_mode, subsample, filter_dilation, False, num_groups)
+
+    def c_code_helper(self, bottom, weights, top, direction, sub, height=None, width=None, depth=None):
+        """Return C code that computes a correlation, or one of its gradients; see `BaseGpuCorrMM.c_code_helper`.
+
+        Parameters
+        ----------
+        bottom, weights, top, direction, sub
+            See `BaseGpuCorrMM.c_code_helper`.
+        height, width, depth : str, optional
+            C variables of the lengths along the three axes, in this order.
+        """
+        return self._c_code(bottom, weights, top, direction, sub, (height, width, depth))
 
 
 class GpuCorr3dMM(Forward, BaseGpuCorr3dMM):

@@ -36,7 +36,7 @@ RowOp _Sorting CumsumOp CumprodOp _ListOp _InplaceListOp mrg_uniform_base _RealT
 _OverAxes _Windows _Blocks BaseAbstractConv CorrBase BaseCorrMM BaseCorr3dMM _Diagonal _ComparisonOpSS _ComparisonOpSD _Scale
 _StructuredDotGrad _OnParts _Elementwise _Random GpuOp TwinOp WideTwinOp _Transfer _DiagonalMatrix _IndexOp _GatherOp _ScatterOp BaseGpuAdvancedSubtensor
 BaseGpuAdvancedIncSubtensor _GpuReduction GpuCumsumOp _GpuWindows _GpuBlocks _GpuNorm CGpuKernelBase _Contracted _CrossentropyOp
-_InplaceBlasOp _RowOp _GpuSorting""".split()
+_InplaceBlasOp _RowOp _GpuSorting _GpuCorr BaseGpuCorrMM BaseGpuCorr3dMM""".split()
 
 ELSEWHERE = {
     "MPIRecv": "needs a second process under MPI",

@@ -20,33 +20,35 @@ READ = {POOL: "x", MAX_GRAD: "xmg", AVERAGE_GRAD: "g", MAX_SUMS: "xmg", MAX_ROP:
 LIKE_IMAGE = {POOL: "x", MAX_GRAD: "xz", AVERAGE_GRAD: "xz", MAX_SUMS: "xg", MAX_ROP: "xg"}
 
 
-def _nested(ndim, range_of, pointers, body, single=()):
+def _nested(dtype, ndim, range_of, pointers, body, single=()):
     """Return nested loops over the pooled axes.
 
     Parameters
     ----------
+    dtype : str
     ndim : int
     range_of : str
         The range of the index ``k<d>`` along the axis d is ``<range_of>_from<d>`` to ``<range_of>_to<d>``.
     pointers : str
         The arrays of which each iteration needs an element. The body gets its address as ``<array>_at``.
     body : str
+    single : sequence of int
+        Axes along which there is at most one iteration. There is no loop, so that compilers use vectors: if there is no
+        iteration, the body runs for the last window, and ``inside<d>`` is false.
     """
-    loops = "".join(
-        (
-            "const ga_ssize k%d = %s_from%d; if (k%d < %s_to%d) { "
-            if d in single
-            else "for (ga_ssize k%d = %s_from%d; k%d < %s_to%d; ++k%d) { "
-        )
-        .replace("%s", range_of)
-        .replace("%d", str(d))
-        for d in range(ndim)
-    )
+    loops = []
+    for d in range(ndim):
+        text = "for (ga_ssize k%d = %s_from%d; k%d < %s_to%d; ++k%d) "
+        if d in single:
+            text = "const int inside%d = %s_from%d < %s_to%d; const ga_ssize k%d = inside%d ? %s_from%d : (ga_ssize)out%d - 1; "
+        loops.append(text.replace("%s", range_of).replace("%d", str(d)) + "{ ")
+    loops = "".join(loop if d not in single else "{ " + loop[:-2] for d, loop in enumerate(loops))
     places = "".join(
-        "GLOBAL_MEM const char *%s_at = %s%s;" % (p, p, "".join(" + k%d * w%d_%s" % (d, d, p) for d in range(ndim)))
+        "GLOBAL_MEM const %s *%s_at = %s%s;"
+        % (snippets.element(dtype), p, p, "".join(" + k%d * w%d_%s" % (d, d, p) for d in range(ndim)))
         for p in pointers
     )
-    return "{ %s %s %s %s }" % (loops, places, body, "}" * ndim)
+    return "%s %s %s %s" % (loops, places, body, "}" * ndim)
 
 
 def _length(mode, d):
@@ -87,40 +89,42 @@ def _values(kind, mode, dtype, ndim, whole, numbers):
     value = {p: snippets.load(dtype, p + "_at") for p in "xmg"}
     single = [d for d in axes if numbers is not None and numbers[0][d] == numbers[1][d]]
     around = "".join(_windows_of(d, numbers) for d in axes)
+    # All values are loaded before the choice, so that compilers need no branches, which would often be mispredicted.
+    inside = " & ".join("inside%d" % d for d in single) or "1"
     if kind == MAX_GRAD:
-        body = "result += %s == %s ? %s : 0;" % (snippets.load(dtype, "x"), value["m"], value["g"])
-        return around + number + " result = 0;" + _nested(ndim, "o", "mg", body, single)
+        body = "const %s top = %s, share = %s; result += (%s & (here == top)) ? share : 0;"
+        body = body % (number, value["m"], value["g"], inside)
+        result = "const %s here = %s; %s result = 0;" % (number, snippets.load(dtype, "x"), number)
+        return around + result + _nested(dtype, ndim, "o", "mg", body, single)
     if kind == AVERAGE_GRAD:
-        count = " * ".join(_length(mode, d) for d in axes)
-        share = "result += %s%s;" % (value["g"], "" if mode == "sum" else " / (%s)(%s)" % (number, count))
+        count = "" if mode == "sum" else " / (%s)(%s)" % (number, " * ".join(_length(mode, d) for d in axes))
         ranges = "" if mode == "sum" else "".join(_window(d, "k%d" % d, whole) for d in axes)
-        return around + number + " result = 0;" + _nested(ndim, "o", "g", ranges + share, single)
+        body = "%s const %s share = %s%s; result += (%s) ? share : 0;" % (ranges, number, value["g"], count, inside)
+        return around + "%s result = 0;" % number + _nested(dtype, ndim, "o", "g", body, single)
     code = "".join(_window(d, "o%d" % d, whole) for d in axes)
     if kind in (MAX_SUMS, MAX_ROP):
-        top = snippets.load(dtype, "m")
         if kind == MAX_ROP:
-            code += _greatest(number, value["x"], ndim)
-            top = "top"
-        return (
-            code
-            + "%s result = 0;" % number
-            + _nested(ndim, "x", "xg", "result += %s == %s ? %s : 0;" % (value["x"], top, value["g"]))
-        )
+            code += _greatest(dtype, value["x"], ndim)
+        else:
+            code += "const %s top = %s;" % (number, snippets.load(dtype, "m"))
+        body = "const %s here = %s, share = %s; result += here == top ? share : 0;" % (number, value["x"], value["g"])
+        return code + "%s result = 0;" % number + _nested(dtype, ndim, "x", "xg", body)
     if mode == "max":
-        return code + _greatest(number, value["x"], ndim) + "const %s result = top;" % number
+        return code + _greatest(dtype, value["x"], ndim) + "const %s result = top;" % number
     wide = number
     if not dtype.startswith("float"):
         wide = "ga_long" if dtype.startswith("int") else "ga_ulong"
-    code += "%s total = 0;" % wide + _nested(ndim, "x", "x", "total += %s;" % value["x"])
+    code += "%s total = 0;" % wide + _nested(dtype, ndim, "x", "x", "total += %s;" % value["x"])
     divisor = "" if mode == "sum" else " / (%s)(%s)" % (wide, " * ".join(_length(mode, d) for d in axes))
     return code + "const %s result = total%s;" % (wide, divisor)
 
 
-def _greatest(number, value, ndim):
+def _greatest(dtype, value, ndim):
     """Return statements that define ``top``, the maximum of a window. NaN is greater than all numbers."""
+    number = snippets.number(dtype)
     first = value.replace("x_at", "x" + "".join(" + x_from%d * w%d_x" % (d, d) for d in range(ndim)))
-    body = "const %s v = %s; if (v > top || v != v) top = v;" % (number, value)
-    return "%s top = %s;" % (number, first) + _nested(ndim, "x", "x", body)
+    body = "const %s v = %s; top = ((v > top) | (v != v)) ? v : top;" % (number, value)
+    return "%s top = %s;" % (number, first) + _nested(dtype, ndim, "x", "x", body)
 
 
 _SOURCE = """
@@ -145,6 +149,8 @@ KERNEL void KERNEL_NAME(ga_size n, ga_size pieces, ga_size span%(arrays)s%(decla
 
 def pooling(kind, mode, dtype, ndim, before, whole, numbers, context):
     """Return the kernel of a pooling or of one of its gradients.
+
+    The strides are arguments, in elements.
 
     Parameters
     ----------
@@ -174,13 +180,20 @@ def pooling(kind, mode, dtype, ndim, before, whole, numbers, context):
         axes_types += [SIZE, SIZE] + [SSIZE] * (3 + len(arrays))
         if numbers is not None:
             constants += ["const ga_ssize %s = %d;" % (name, row[d]) for name, row in zip(names, numbers)]
+    element = snippets.element(dtype)
     last, length = ndim - 1, "n" if "z" in image else "out"
     moved = [p for p in arrays if (p in image) == ("z" in image)]  # each result has one element of these arrays
     indices = ["const ga_size o%d = ga_split(&rest, %s%d);" % (d, length, d) for d in reversed(range(last))]
     indices += ["%s += (ga_ssize)o%d * w%d_%s;" % (p + "0", d, d, p) for d in range(last) for p in moved]
     moves = [
-        "GLOBAL_MEM %schar *%s = %s0%s;"
-        % ("" if p == "z" else "const ", p, p, " + (ga_ssize)o%d * w%d_%s" % (last, last, p) if p in moved else "")
+        "GLOBAL_MEM %s%s *%s = %s0%s;"
+        % (
+            "" if p == "z" else "const ",
+            element,
+            p,
+            p,
+            " + (ga_ssize)o%d * w%d_%s" % (last, last, p) if p in moved else "",
+        )
         for p in arrays
     ]
     result = "result != 0" if dtype == "bool" else "result"
@@ -192,7 +205,9 @@ def pooling(kind, mode, dtype, ndim, before, whole, numbers, context):
         every=snippets.GRID_STRIDE_LOOP,
         count=length + str(last),
         last=last,
-        begin=" ".join("GLOBAL_MEM char *%s0 = %s_data + %s_offset;" % (p, p, p) for p in arrays),
+        begin=" ".join(
+            "GLOBAL_MEM %s *%s0 = (GLOBAL_MEM %s *)(%s_data + %s_offset);" % (element, p, element, p, p) for p in arrays
+        ),
         indices=" ".join(indices),
         walk=snippets.walk("d", before, {p: p + "0" for p in arrays}, True),
         moves=" ".join(moves),

@@ -125,11 +125,18 @@ static int64_t common_divisor(int64_t a, int64_t b)
     return a;
 }
 
-/* The gradient of the pixels first + s i, where s is the stride of the correlation, for each axis. Tap k connects the pixel
- * with the output first + pad - k * dilation, divided by s, plus i, if the division has no remainder. Every s / gcd(s,
- * dilation)-th tap does, from some tap on. If no tap does, the result has no products. */
+/* Tap k connects a pixel with the output (pixel + pad - k * dilation) / s, where s is the stride, if the division has no
+ * remainder. So the taps k, k + step, k + 2 step ... connect the pixels first + s i, for all i, where step is s divided by
+ * the greatest common divisor of s and the dilation. Return the first pixel for the first tap k < step. */
+static int64_t first_pixel(const struct geometry *g, int axis, int64_t tap)
+{
+    int64_t rest = (tap * g->dilation[axis] - g->pad[axis]) % g->stride[axis];
+    return rest < 0 ? rest + g->stride[axis] : rest;
+}
+
+/* The gradient of the pixels that the given first taps of the axes reach. The pixels are inside of the image. */
 static Sum of_inputs(const struct geometry *g, const Array *x, const Array *w, const Array *y, int unshared,
-                     size_t size, const int64_t *first)
+                     size_t size, const int64_t *taps)
 {
     Sum s = new_sum((size_t)g->groups, w, y, size);
     ssize_t a_moved = 0, out_moved = 0;
@@ -141,15 +148,13 @@ static Sum of_inputs(const struct geometry *g, const Array *x, const Array *w, c
     s.b_g = y->inner * g->filters, s.b_u = y->outer, s.b_q = y->inner;
     s.out_g = x->inner * g->channels, s.out_m = x->inner, s.out_u = x->outer;
     for (int d = 0; d < 3; ++d) {
-        int64_t stride = g->stride[d], common = common_divisor(stride, g->dilation[d]), step = stride / common, tap = 0;
-        while (tap < g->kernel[d] && tap < step && (first[d] + g->pad[d] - tap * g->dilation[d]) % stride != 0)
-            ++tap;
-        int none = tap == g->kernel[d] || tap == step;
-        int64_t output = none ? 0 : (first[d] + g->pad[d] - tap * g->dilation[d]) / stride;
-        *(unshared ? &s.p[d] : &s.v[d]) = (size_t)((g->image[d] - first[d] + stride - 1) / stride);
+        int64_t stride = g->stride[d], common = common_divisor(stride, g->dilation[d]), step = stride / common;
+        int64_t tap = taps[d], first = first_pixel(g, d, tap);
+        int64_t output = (first + g->pad[d] - tap * g->dilation[d]) / stride;
+        *(unshared ? &s.p[d] : &s.v[d]) = (size_t)((g->image[d] - first + stride - 1) / stride);
         *(unshared ? &s.p_step[d] : &s.v_step[d]) = 1;
         *(unshared ? &s.out_p[d] : &s.out_v[d]) = x->axis[d] * stride;
-        s.t[d] = none ? 0 : (size_t)((g->kernel[d] - tap + step - 1) / step);
+        s.t[d] = (size_t)((g->kernel[d] - tap + step - 1) / step);
         s.t_step[d] = -g->dilation[d] / common;
         s.start[d] = output;
         s.n[d] = (size_t)g->top[d];
@@ -157,7 +162,7 @@ static Sum of_inputs(const struct geometry *g, const Array *x, const Array *w, c
         s.a_t[d] = w->axis[d] * step - w->place[d] * (g->dilation[d] / common);
         s.b_s[d] = y->axis[d];
         a_moved += tap * w->axis[d] + output * w->place[d];
-        out_moved += first[d] * x->axis[d];
+        out_moved += first * x->axis[d];
     }
     s.a_at += (size_t)a_moved * size;
     s.out_at = (size_t)out_moved; /* elements; `compute` adds the begin of the array */
@@ -250,18 +255,32 @@ static int compute(const struct geometry *g, PyGpuArrayObject *first, PyGpuArray
           result = describe(&out->ga, n, size);
     Device device = {.n_tiles = params->on_gpu ? N_TILES : 1, .on_gpu = params->on_gpu != 0};
     PyGpuArrayObject *partial = NULL;
-    size_t parts = 1;
+    size_t parts = 0;
     int64_t phases[3] = {1, 1, 1};
+    int has_gaps = 0; /* whether there are pixels that no tap reaches */
     device.processors = params->processors ? (size_t)params->processors : out->context->ctx->info.processors;
     fill_tiles(device.tiles, params->large, params->medium, params->small, params->rows, params->columns);
-    for (int d = 0; kind == INPUTS && d < 3; ++d)
-        phases[d] = g->stride[d] < g->image[d] ? g->stride[d] : g->image[d];
+    for (int d = 0; kind == INPUTS && d < 3; ++d) {
+        int64_t step = g->stride[d] / common_divisor(g->stride[d], g->dilation[d]);
+        phases[d] = g->kernel[d] < step ? g->kernel[d] : step;
+        has_gaps |= phases[d] < g->stride[d];
+    }
+    if (has_gaps) {
+        int code = GpuArray_memset(&out->ga, 0);
+        if (code != GA_NO_ERROR)
+            return gpu_failed(out->context->ctx, code, "a correlation");
+    }
     for (int64_t k = 0; k < phases[0] * phases[1] * phases[2] && status == 0; ++k) {
-        const int64_t at[3] = {k / (phases[1] * phases[2]), k / phases[2] % phases[1], k % phases[2]};
+        const int64_t taps[3] = {k / (phases[1] * phases[2]), k / phases[2] % phases[1], k % phases[2]};
+        int inside = 1;
+        for (int d = 0; kind == INPUTS && d < 3; ++d)
+            inside &= first_pixel(g, d, taps[d]) < g->image[d];
+        if (!inside)
+            continue;
         Sum s = kind == FORWARD   ? forward(g, &one, &two, &result, unshared, size)
                 : kind == WEIGHTS ? of_weights(g, &one, &result, &two, unshared, size)
-                                  : of_inputs(g, &result, &one, &two, unshared, size, at);
-        if (k == 0 && (parts = parts_of(&s, &device)) > 1) {
+                                  : of_inputs(g, &result, &one, &two, unshared, size, taps);
+        if (parts == 0 && (parts = has_gaps ? 1 : parts_of(&s, &device)) > 1) {
             size_t length = parts * total;
             if ((partial = pygpu_empty(1, &length, number, GA_C_ORDER, out->context, Py_None)) == NULL)
                 return -1;

@@ -29,6 +29,7 @@ static int check_shape(const GpuArray *a, unsigned nd, const npy_intp *shape, co
 static int launch(gpukernel *kernel, const PoolAxis *axes, unsigned pooled, PyGpuArrayObject **arrays, int count)
 {
     const GpuArray *z = &arrays[0]->ga;
+    ssize_t strides[MAX_ARRAYS][GA_MAX_DIMS], size = (ssize_t)gpuarray_get_elsize(z->typecode);
     unsigned before = z->nd - pooled;
     size_t last = z->dimensions[z->nd - 1], n = gpu_size(z);
     if (n == 0)
@@ -51,8 +52,10 @@ static int launch(gpukernel *kernel, const PoolAxis *axes, unsigned pooled, PyGp
             memcpy(&args[used], numbers, sizeof numbers);
             used += 5;
         }
-        for (int k = 0; k < count; ++k)
-            args[used++] = &arrays[k]->ga.strides[d];
+        for (int k = 0; k < count; ++k) {
+            strides[k][d] = arrays[k]->ga.strides[d] / size;
+            args[used++] = &strides[k][d];
+        }
     }
     return gpu_run(kernel, n, args, "pooling");
 }
@@ -97,6 +100,11 @@ static int tng_pooling(int nin, int nout, PyObject **in, PyObject **out, const s
     arrays[0] = gpu_alloc(out, given[0]->context, x->nd, dims, (int)params->typecode);
     if (arrays[0] == NULL)
         return -1;
+    for (int d = 0; makes_image && d < pooled; ++d)
+        if (axes[d].out == 0) { /* there are no windows */
+            int code = GpuArray_memset(&arrays[0]->ga, 0);
+            return code == GA_NO_ERROR ? 0 : gpu_failed(arrays[0]->context->ctx, code, "pooling");
+        }
     int first = kind == AVERAGE_GRAD; /* this kernel does not read the image */
     memcpy(arrays + 1, given + first, (size_t)(tensors - first) * sizeof *given);
     return launch((gpukernel *)(intptr_t)params->kernel, axes, (unsigned)pooled, arrays, 1 + tensors - first);

@@ -3,8 +3,31 @@
 All documented names are exported here.
 """
 
-from theano_ng.gpuarray.opt.conv import ConvMetaOptimizer, abstractconv_groupopt, conv_metaopt
 from theano_ng.gpuarray.opt.batchnorm import abstract_batch_norm_db, abstract_batch_norm_db2
+from theano_ng.gpuarray.opt.conv import (
+    ConvMetaOptimizer,
+    abstractconv_groupopt,
+    conv_metaopt,
+    local_abstractconv3d2d,
+    local_abstractconv3d_alt,
+    local_abstractconv3d_gemm,
+    local_abstractconv3d_gemm_def,
+    local_abstractconv3d_gemm_gradweights_alt,
+    local_abstractconv3d_gradinputs_gemm,
+    local_abstractconv3d_gradinputs_gemm_alt,
+    local_abstractconv3d_gradweights_gemm,
+    local_abstractconv_gemm,
+    local_abstractconv_gemm_alt,
+    local_abstractconv_gemm_def,
+    local_abstractconv_gemm_gradweights_alt,
+    local_abstractconv_gradinputs_gemm,
+    local_abstractconv_gradinputs_gemm_alt,
+    local_abstractconv_gradweights_gemm,
+    local_conv_gpu_conv,
+    local_gpua_abstractconv,
+    local_gpua_error_convop,
+    local_gpua_lift_abstractconv_graph,
+)
 from theano_ng.gpuarray.opt.databases import (
     gpu_cut_copies,
     gpu_optimizer,
@@ -18,7 +41,15 @@ from theano_ng.gpuarray.opt.databases import (
     safe_to_gpu,
 )
 from theano_ng.gpuarray.opt.graph_to_gpu import GraphToGPU, GraphToGPUDB, InputToGpuOptimizer
-from theano_ng.gpuarray.opt.pooling import pool_db, pool_db2
+from theano_ng.gpuarray.opt.pooling import (
+    local_gpu_average_pool_grad,
+    local_gpu_downsample_factor_max_grad_grad,
+    local_gpu_max_pool_grad,
+    local_gpu_max_pool_rop,
+    local_gpu_pool,
+    pool_db,
+    pool_db2,
+)
 from theano_ng.gpuarray.opt.transfers import cut_gpua_constant_transfers, local_cut_gpu_transfers
 from theano_ng.gpuarray.opt import (
     arrays,

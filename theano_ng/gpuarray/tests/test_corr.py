@@ -106,6 +106,22 @@ class TestTable(Correlations):
                     self.check(Case(self.rng, (10, 12), (9, 10), **dict(sizes, channels=50)), kinds=[0])
                     self.check(Case(self.rng, (6, 5), (5, 4), subsample=(2, 1), **dict(sizes, filters=900)), kinds=[2])
 
+    def test_lines(self):
+        """On processors, neighbouring taps read the same copy of a line, if lines are long."""
+        for i, props in enumerate(
+            (
+                {},
+                dict(border_mode="full"),
+                dict(border_mode=(3, 5), filter_dilation=(2, 3)),
+                dict(border_mode=((0, 9), (4, 0)), subsample=(2, 1)),
+                dict(subsample=(1, 2)),
+                dict(subsample=(2, 2), border_mode="half", num_groups=3),
+            )
+        ):
+            for image, kernel in (((9, 40), (3, 4)), ((5, 90), (2, 30)), ((24, 50), (12, 12)), ((4, 33), (1, 2))):
+                case = Case(self.rng, image, kernel, channels=3, filters=5, dtype=DTYPES[i % 3], **props)
+                self.check(case, kinds=(0, 2), layouts=("C", "reversed") if i % 2 else ("strided",))
+
     def test_sums_of_halves(self):
         """float16 products are summed in float32: 2048 + 1 is not a float16 number."""
         case = Case(self.rng, (1, 64), (1, 64), batch=1, filters=1, channels=64, dtype="float16")
@@ -288,6 +304,56 @@ class TestGraphs(Correlations):
             f = self.function(case, kind, mode=get_mode("DebugMode"), accept_inplace=True)
             result = f(*[placed(a, "C") for a in case.inputs(kind)])
             np.testing.assert_array_equal(result, case.compute(kind))
+
+
+class _OwnForward(corr.GpuCorrMM):
+    """A correlation whose C code a user writes."""
+
+    own_c_code = True
+
+    def c_code(self, node, name, inputs, outputs, sub):
+        return self.c_code_helper(inputs[0], inputs[1], outputs[0], "forward", sub)
+
+
+class _OwnGradient(corr.GpuCorr3dMM_gradInputs):
+    own_c_code = True
+
+    def c_code(self, node, name, inputs, outputs, sub):
+        kernels, top, *lengths = inputs
+        return self.c_code_helper(outputs[0], kernels, top, "backprop inputs", sub, *lengths)
+
+
+class TestCCode(Correlations):
+    def test_values(self):
+        """C code of users, which calls the generated code, computes the results of the Op."""
+        flat = Case(self.rng, (6, 7), (2, 3), dtype="float32", border_mode="half", num_groups=2)
+        deep = Case(self.rng, (5, 4, 3), (2, 2, 1), dtype="float64", subsample=(2, 1, 1))
+        for case, cls, kind, lengths in ((flat, _OwnForward, 0, ()), (deep, _OwnGradient, 2, (deep.image,))):
+            op, variables = cls(**case.props), [gpu_variable(a.dtype, a.ndim) for a in case.inputs(kind)]
+            for linker in ("c", "cvm"):
+                f = theano.function(variables, op(*variables, *lengths), mode=theano.Mode(linker, None))
+                with self.subTest(cls, linker=linker):
+                    for _ in range(2):
+                        result = f(*[placed(a, "strided") for a in case.inputs(kind)])
+                        np.testing.assert_array_equal(result, case.compute(kind))
+                    first, second = case.inputs(kind)
+                    with self.assertRaisesRegex(ValueError, "(?s)Corr(3d)?MM.*top shape|same stack size"):
+                        f(placed(first, "C"), placed(second[:, :1], "C"))
+
+    def test_arguments(self):
+        sub = {"fail": "goto fail;"}
+        plain, strided, half = corr.GpuCorrMM(), corr.GpuCorrMM(subsample=(1, 2)), corr.GpuCorr3dMM("half")
+        for op, direction, message in (
+            (plain, "backward", "direction must be one of 'forward', .* got 'backward'"),
+            (strided, "backprop inputs", "axis 1 must be given for direction 'backprop inputs'"),
+            (half, "backprop weights", "axis 0 must be given .* border_mode is 'half'"),
+        ):
+            with self.subTest(message), self.assertRaisesRegex(ValueError, message):
+                op.c_code_helper("x", "w", "y", direction, sub)
+        with self.assertRaisesRegex(ValueError, "axis 1 must be given .* another length"):
+            plain.c_code_helper("x", "w", "y", "backprop weights", sub, "h")
+        self.assertIn("GpuCorrMM_gradWeights", plain.c_code_helper("x", "w", "y", "backprop weights", sub))
+        self.assertIn("GpuCorr3dMM_gradInputs", half.c_code_helper("x", "w", "y", "backprop inputs", sub))
 
 
 if __name__ == "__main__":

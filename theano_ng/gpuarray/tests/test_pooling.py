@@ -109,10 +109,8 @@ class TestOps(Poolings):
 
     def test_other_numbers_of_axes(self):
         for ndim, rank, windows, border in (
-            (1, 1, ((3,), (2,), (0,)), False),
             (1, 4, ((3,), (1,), (1,)), True),
-            (3, 4, ((2, 3, 2), (1, 2, 2), (1, 1, 0)), True),
-            (3, 5, ((2, 2, 2), (2, 2, 2), (0, 0, 0)), True),
+            (3, 5, ((2, 3, 2), (1, 2, 2), (1, 1, 0)), True),
             (4, 4, ((2, 3, 2, 2), (2, 2, 2, 1), (0, 0, 0, 0)), False),
         ):
             f = self.functions("float64", rank, ndim, border, windows)
@@ -121,7 +119,7 @@ class TestOps(Poolings):
     def test_integers(self):
         """Sums are computed in 64 bits; averages are rounded towards zero."""
         windows = ((3, 2), (2, 2), (1, 1))
-        for dtype in ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"):
+        for dtype in ("bool", "int8", "uint16", "int64"):
             x = gpu_variable(dtype, 3)
             f = theano.function([x], [pool.GpuPool(True, mode)(x, *windows) for mode in MODES])
             value = self.rng.integers(-100, 100, (2, 7, 6)).astype(dtype)
@@ -144,7 +142,7 @@ class TestOps(Poolings):
             axes = []
             for d in range(4):
                 axes += [z.shape[d]] if d < 2 else [x.shape[d], z.shape[d], *[row[d - 2] for row in numbers]]
-                axes += [z.strides[d], x.strides[d]]
+                axes += [z.strides[d] // 4, x.strides[d] // 4]
             kernel(z.size // z.shape[-1] * pieces, pieces, span, z, 0, x, 0, *axes, gs=(3,), ls=(4,))
             np.testing.assert_array_equal(z, expected)
 
