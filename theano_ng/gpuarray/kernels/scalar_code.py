@@ -41,6 +41,47 @@ def _mul_add(name, is_fast, function):
     ]
 
 
+def _logarithms():
+    """Return the lines that define log and log1p on processors.
+
+    Compilers for processors call functions of a library for each element. These functions have no branches, so that
+    loops are vectorized. With x = 2^e * m, sqrt(1/2) <= m < sqrt(2), and s = (m - 1) / (m + 1):
+    log(m) = 2 * (s + s^3 / 3 + s^5 / 5 + ...).
+    """
+    lines = []
+    # Type, its integer type, bits of the fraction, the bits of sqrt(1/2) and of the smallest normal number, exponent of
+    # the factor that makes denormal numbers normal, number of terms, high and low part of log(2)
+    for kind, integer, fraction, half, normal, shift, terms, high, low in (
+        ("float", "int", 23, "0x3f3504f3", "0x1p-126f", 24, 5, "0x1.62e4p-1f", "0x1.7f7d1cp-20f"),
+        ("double", "long", 52, "0x3fe6a09e667f3bcd", "0x1p-1022", 54, 11, "0x1.62e42fefa38p-1", "0x1.ef35793c7673p-45"),
+    ):
+        f = "f" if kind == "float" else ""
+        series = "(%s)2 / %d" % (kind, 2 * terms - 1)
+        for k in range(terms - 2, 0, -1):
+            series = "(%s)2 / %d + square * (%s)" % (kind, 2 * k + 1, series)
+        lines += [
+            "#if defined(GA_PROCESSOR)%s" % ("" if f else " && defined(GA_HAS_DOUBLE)"),
+            "static inline {0} tng_fast_log_{0}({0} x)".format(kind),
+            "{",
+            "    const %s scaled = x < %s ? x * 0x1p%d%s : x;" % (kind, normal, shift, f),
+            "    const %s bits = as_%s(scaled), e = (bits - %s) >> %d;" % (integer, integer, half, fraction),
+            "    const %s m = as_%s(bits - (e << %d)) - 1, s = m / (m + 2), square = s * s;" % (kind, kind, fraction),
+            "    const %s n = (%s)(e - (x < %s ? %d : 0)), part = m * m * (%s)0.5;" % (kind, kind, normal, shift, kind),
+            "    const %s result = n * %s - ((part - (s * (part + square * (%s)) + n * %s)) - m);"
+            % (kind, high, series, low),
+            "    return x > 0 && x < INFINITY ? result : x == 0 ? -INFINITY : x < 0 ? NAN : x;",
+            "}",
+            # The rounding of 1 + x is corrected.
+            "static inline {0} tng_fast_log1p_{0}({0} x)".format(kind),
+            "{",
+            "    const %s u = 1 + x, logarithm = tng_fast_log_%s(u);" % (kind, kind),
+            "    return u == 1 ? x : u < INFINITY && u > 0 ? logarithm * (x / (u - 1)) : logarithm;",
+            "}",
+            "#endif",
+        ]
+    return lines
+
+
 def _prologue():
     lines = [
         "#ifndef TNG_DEVICE_SCALAR",
@@ -72,7 +113,16 @@ def _prologue():
         "#define TNG_HAS_DOUBLE",
         "#endif",
         "#define TNG_FUNCTION static inline",
-        *["#define %sf %s" % (name, name) for name in _FUNCTIONS],
+        *_logarithms(),
+        *["#define %sf %s" % (name, name) for name in _FUNCTIONS if name not in ("log", "log1p")],
+        "#ifdef GA_PROCESSOR",
+        *["#define %sf tng_fast_%s_float" % (name, name) for name in ("log", "log1p")],
+        "#ifdef GA_HAS_DOUBLE",
+        *["#undef %s\n#define %s tng_fast_%s_double" % (name, name, name) for name in ("log", "log1p")],
+        "#endif",
+        "#else",
+        *["#define %sf %s" % (name, name) for name in ("log", "log1p")],
+        "#endif",
         *["#define __builtin_%sf %s" % (name, name) for name in _BUILTINS],
         "#define __builtin_memcpy tng_memcpy",
         "#define TNG_BITS(x) as_float(x)",

@@ -317,6 +317,37 @@ class TestDimShuffle(unittest.TestCase):
         )
 
 
+class TestLogarithms(unittest.TestCase):
+    """On processors, kernels use logarithms of this package. Errors are in units in the last place (ulp)."""
+
+    def test_accuracy(self):
+        rng = np.random.default_rng(3)
+        for dtype, integer in (("float32", "int32"), ("float64", "int64")):
+            x = T.vector(dtype=dtype)
+            made = [host_from_gpu(GpuElemwise(op)(on_gpu(x))) for op in (scalar.log, scalar.log1p)]
+            f = theano.function([x], made, mode="FAST_RUN")
+            info = np.finfo(dtype)
+            parts = [
+                rng.integers(0, np.iinfo(integer).max, 50000, integer).view(dtype),  # all exponents, NaN
+                rng.uniform(0.5, 2, 20000),
+                1 + rng.normal(0, 1e-3, 20000),
+                rng.normal(0, 1e-5, 20000),
+                -rng.uniform(0, 1, 20000),
+                [0, -0.0, np.inf, -np.inf, np.nan, -1, 1, info.tiny, info.tiny / 8, info.smallest_subnormal, info.max],
+            ]
+            value = np.concatenate(parts).astype(dtype)
+            wide = value.astype("longdouble")
+            with np.errstate(all="ignore"):
+                expected = np.log(wide), np.log1p(wide)
+            for result, right, most in zip(f(value), expected, (1, 3)):
+                rounded = right.astype(dtype)
+                finite = np.isfinite(rounded)
+                np.testing.assert_array_equal(result[~finite], rounded[~finite])
+                # Devices may treat results that are not normal as zero.
+                step = np.spacing(np.maximum(np.abs(rounded[finite]), info.tiny))
+                self.assertLess((np.abs(result[finite] - right[finite]) / step).max(), most)
+
+
 class TestErfInverses(unittest.TestCase):
     def test_values(self):
         import scipy.special
