@@ -11,7 +11,7 @@ from theano_ng.gpuarray.basic_ops import as_gpuarray_variable, infer_context_nam
 from theano_ng.gpuarray.careduce import GpuCAReduce, GpuCAReduceCPY, GpuCAReduceCuda, gpu_ca_reduce_cuda
 from theano_ng.gpuarray.host_division import evaluate_without_errors
 from theano_ng.gpuarray.kernels.device_kernel import sample
-from theano_ng.gpuarray.kernels.elemwise import argument_bytes, elemwise_code, elemwise_kernels
+from theano_ng.gpuarray.kernels.elemwise import argument_bytes, elements_per_thread, elemwise_code, elemwise_kernels
 from theano_ng.gpuarray.kernels.scalar_code import SupportCodeError
 from theano_ng.gpuarray.op import GpuOp, context_address
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
@@ -184,6 +184,7 @@ class GpuElemwise(GpuOp, Elemwise):
             strided=kernels[1] if rank else 0,
             ndim=len(pattern),
             rank=rank,
+            per_thread=elements_per_thread(program),
             operands=rows,
         )
 

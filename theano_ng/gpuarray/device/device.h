@@ -105,6 +105,9 @@ const char *device_library(const char *which);
 const char *device_dialect(const char *table);
 int device_set_library(const char *which, const char *path);
 int device_set_dialect(const char *table, const char *text);
+/* Whether the OpenCL devices that are opened from now on run kernels as GPUs do, even if they are CPUs. Tests use this
+ * to run the code for GPUs. */
+void device_opencl_as_gpus(int on);
 
 /* The lock that callers of a back end's functions hold (Python's GIL). Back ends release it while a compiler runs. If
  * the pointers are NULL, there is no lock. The argument of `acquire` is the result of `release`. */

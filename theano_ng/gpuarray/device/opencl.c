@@ -124,6 +124,7 @@ typedef struct {
     cl_device_id id;
     cl_context context;
     cl_command_queue queue;
+    int as_processor; /* whether kernels run as on CPUs: with few threads, which compute in vectors */
     int takes_turns;
     pthread_mutex_t turn;
     unsigned platform_number, number;
@@ -347,6 +348,13 @@ static int opencl_on_processor(opencl_device *d)
     return type & CL_DEVICE_TYPE_CPU && !(type & CL_DEVICE_TYPE_GPU);
 }
 
+static int as_gpus = 0; /* see device_opencl_as_gpus */
+
+void device_opencl_as_gpus(int on)
+{
+    as_gpus = on;
+}
+
 static int opencl_open(const char *name, int flags, device **opened)
 {
     (void)flags;
@@ -359,6 +367,7 @@ static int opencl_open(const char *name, int flags, device **opened)
     if (code != GA_NO_ERROR)
         return code;
     opencl_name_processor(d);
+    d->as_processor = opencl_on_processor(d) && !as_gpus;
     d->takes_turns = opencl_on_processor(d) && pthread_mutex_init(&d->turn, NULL) == 0;
     cl_int status;
     d->context = cl.clCreateContext(NULL, 1, &d->id, NULL, NULL, &status);
@@ -380,8 +389,8 @@ static int opencl_info(device *base, device_info *info)
     cl.clGetDeviceInfo(d->id, CL_DEVICE_VERSION, sizeof version - 1, version, NULL);
     cl.clGetDeviceInfo(d->id, CL_DRIVER_VERSION, sizeof driver - 1, driver, NULL);
     snprintf(info->id, sizeof info->id, "%u:%u", d->platform_number, d->number);
-    snprintf(info->binaries, sizeof info->binaries, "opencl %.50s %.60s %.30s %s", info->name, version, driver,
-             d->processor == NULL ? "" : d->processor);
+    snprintf(info->binaries, sizeof info->binaries, "opencl %.50s %.60s %.30s %s%s", info->name, version, driver,
+             d->processor == NULL ? "" : d->processor, opencl_on_processor(d) && !d->as_processor ? " as GPU" : "");
     info->memory = info->free_memory = opencl_number(d, CL_DEVICE_GLOBAL_MEM_SIZE);
     info->largest = opencl_number(d, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
     info->alignment = opencl_number(d, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8;
@@ -396,9 +405,9 @@ static int opencl_info(device *base, device_info *info)
     cl.clGetDeviceInfo(d->id, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof info->max_threads, info->max_threads, NULL);
     info->processors = (unsigned)opencl_number(d, CL_DEVICE_MAX_COMPUTE_UNITS);
     info->on_host = opencl_on_processor(d) ? 1 : (int)opencl_number(d, CL_DEVICE_HOST_UNIFIED_MEMORY);
-    info->warp = opencl_on_processor(d) ? 1 : 32;
+    info->warp = d->as_processor ? 1 : 32;
     info->vector_bytes =
-        opencl_on_processor(d) ? 4 * (unsigned)opencl_number(d, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT) : 0;
+        d->as_processor ? 4 * (unsigned)opencl_number(d, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT) : 0;
     if (cl.clGetDeviceInfo(d->id, CL_DEVICE_EXTENSIONS, 0, NULL, &size) == CL_SUCCESS
         && (extensions = calloc(1, size + 1)) != NULL
         && cl.clGetDeviceInfo(d->id, CL_DEVICE_EXTENSIONS, size, extensions, NULL) == CL_SUCCESS)
@@ -532,7 +541,7 @@ static int opencl_build(device *base, const char *text, int flags, const char *o
         char *own = flags & GA_USE_OPENCL ? NULL : without_cluda(text);
         /* For CPUs, define GA_PROCESSOR: kernels then loop over adjacent elements, and the compiler vectorizes these
          * loops. */
-        const char *kind = opencl_on_processor(d) ? "#define GA_PROCESSOR 1\n#line 1\n" : "";
+        const char *kind = d->as_processor ? "#define GA_PROCESSOR 1\n#line 1\n" : "";
         const char *texts[3] = {own != NULL ? kind : "", own != NULL ? device_dialect("opencl") : "",
                                 own != NULL ? own : text};
         program = cl.clCreateProgramWithSource(d->context, 3, texts, NULL, &status);
@@ -570,6 +579,8 @@ static int opencl_kernel(device *base, void *program, const char *name, device_k
                                 NULL);
     cl.clGetKernelWorkGroupInfo(made, d->id, CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE, sizeof kernel->preferred,
                                 &kernel->preferred, NULL);
+    if (opencl_on_processor(d) && !d->as_processor)
+        kernel->preferred = 32;
     return opencl_keep((void ***)&d->kernels, &d->n_kernels, made);
 }
 
