@@ -91,6 +91,10 @@ static inline ga_size ga_split(ga_size *rest, ga_size by)
     return whole - quotient * by;
 }
 
+/* Kernels exchange values through local memory: OpenCL C 1.2 has no shuffles. */
+#define GA_SHUFFLED 1
+#define ga_shuffle_down(x, by) (x)
+
 #define load_half(p) ga_half2float(*(p))
 #define store_half(p, x) (*(p) = ga_float2half(x))
 

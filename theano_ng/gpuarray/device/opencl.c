@@ -406,8 +406,7 @@ static int opencl_info(device *base, device_info *info)
     info->processors = (unsigned)opencl_number(d, CL_DEVICE_MAX_COMPUTE_UNITS);
     info->on_host = opencl_on_processor(d) ? 1 : (int)opencl_number(d, CL_DEVICE_HOST_UNIFIED_MEMORY);
     info->warp = d->as_processor ? 1 : 32;
-    info->vector_bytes =
-        d->as_processor ? 4 * (unsigned)opencl_number(d, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT) : 0;
+    info->vector_bytes = d->as_processor ? 4 * (unsigned)opencl_number(d, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT) : 0;
     if (cl.clGetDeviceInfo(d->id, CL_DEVICE_EXTENSIONS, 0, NULL, &size) == CL_SUCCESS
         && (extensions = calloc(1, size + 1)) != NULL
         && cl.clGetDeviceInfo(d->id, CL_DEVICE_EXTENSIONS, size, extensions, NULL) == CL_SUCCESS)

@@ -59,6 +59,11 @@ class Pack:
         self.count = self.size * width // self.bytes
         self.vector = _VECTORS[self.bytes]
 
+    @classmethod
+    def of(cls, dtype):
+        """Return the pack that is one vector of elements of this dtype."""
+        return cls(dtype, VECTOR_BYTES // np.dtype(dtype).itemsize)
+
     def declare(self, name):
         """Return the declaration of a pack."""
         return "union { %s w[%d]; %s e[%d]; } %s;" % (self.vector, self.count, TYPES[self.dtype], self.width, name)

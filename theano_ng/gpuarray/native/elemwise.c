@@ -129,8 +129,9 @@ static size_t at_most(size_t n, size_t most)
 /* The largest element that is passed by value, in bytes */
 enum { LARGEST_NUMBER = 16 };
 
-static int run_contiguous(gpukernel *kernel, size_t n, size_t per_thread, int count, const struct operand_params *operands,
-                          PyGpuArrayObject *const *a, char (*numbers)[LARGEST_NUMBER])
+static int run_contiguous(gpukernel *kernel, size_t n, size_t per_thread, int count,
+                          const struct operand_params *operands, PyGpuArrayObject *const *a,
+                          char (*numbers)[LARGEST_NUMBER])
 {
     const device_info *info = &gpukernel_context(kernel)->info;
     void *args[1 + 2 * count];
@@ -262,8 +263,8 @@ static int tng_elemwise(int nin, int nout, PyObject **in, PyObject **out, const 
     if (empty)
         return 0;
     if (in_c_order || in_f_order || params->rank == 0)
-        return run_contiguous((gpukernel *)(intptr_t)params->contiguous, n, (size_t)params->per_thread, count,
-                              operands, a, numbers);
+        return run_contiguous((gpukernel *)(intptr_t)params->contiguous, n, (size_t)params->per_thread, count, operands,
+                              a, numbers);
     return run_strided((gpukernel *)(intptr_t)params->strided, nd, (int)params->rank, nin, count, operands, dims, a,
                        numbers);
 }
