@@ -41,9 +41,6 @@ __all__ = [
 ]
 
 _NATIVE = "theano_ng.gpuarray.native.elemwise"
-# The total size of kernel arguments that every OpenCL device supports (CL_DEVICE_MAX_PARAMETER_SIZE). CUDA devices
-# support four times as much.
-_MAX_ARGUMENT_BYTES = 1024
 
 
 class GpuElemwise(GpuOp, Elemwise):
@@ -217,11 +214,11 @@ def max_inputs_to_GpuElemwise(node_or_outputs):
     -------
     int
         With this number of inputs, the arguments of the kernel (addresses, lengths, strides of all operands) fit into
-        the space for arguments that every device supports.
+        the space for arguments: 4096 bytes in CUDA, and at least 1024 bytes in OpenCL.
     """
     outputs = node_or_outputs.outputs if isinstance(node_or_outputs, Apply) else list(node_or_outputs)
-    rank = max([v.type.ndim for v in outputs], default=0)
-    spare = _MAX_ARGUMENT_BYTES - argument_bytes(rank, len(outputs))
+    rank = max([v.type.ndim for v in outputs])
+    spare = outputs[0].type.context.argument_bytes - argument_bytes(rank, len(outputs))
     return max(spare // (argument_bytes(rank, 1) - argument_bytes(rank, 0)), 1)
 
 

@@ -5,6 +5,9 @@
 #define CLUDA_H
 #define KERNEL extern "C" __global__
 #define WITHIN_KERNEL extern "C" __device__
+/* KERNEL void GA_ROOM_FOR(n, threads) name(...): a kernel that is launched with at most `threads` threads in a group. The
+ * registers of a processor suffice for n groups. Otherwise the compiler uses so few registers that it delays loads. */
+#define GA_ROOM_FOR(n, threads) __launch_bounds__(threads, n)
 #define GLOBAL_MEM
 #define LOCAL_MEM __shared__
 #define LOCAL_MEM_ARG
@@ -105,7 +108,7 @@ __device__ static inline ga_uint ga_shuffle_word(ga_uint x, ga_uint by)
     return __shfl_down_sync(threads < GA_WARP_SIZE ? (1u << threads) - 1 : 0xffffffffu, x, by);
 }
 
-template<typename T> __device__ static inline T ga_shuffle(T x, ga_uint by)
+template <typename T> __device__ static inline T ga_shuffle(T x, ga_uint by)
 {
     union {
         T value;

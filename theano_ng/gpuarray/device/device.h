@@ -37,7 +37,9 @@ typedef struct device_info {
     unsigned processors;
     unsigned warp;         /* threads that run in lockstep; 1 on CPUs */
     unsigned vector_bytes; /* size of the vectors in which one thread computes; 0 on GPUs */
+    size_t arguments;      /* bytes of all arguments of a kernel */
     int has_double, has_half;
+    int has_long_atomics; /* whether kernels have atomic functions for 64 bits */
     int on_host;          /* whether device memory is host memory */
     int shares_addresses; /* whether `copy` also accepts memory of other devices of this back end */
 } device_info;

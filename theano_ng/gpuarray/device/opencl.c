@@ -48,6 +48,7 @@ enum {
     CL_DEVICE_MAX_WORK_GROUP_SIZE = 0x1004,
     CL_DEVICE_MAX_WORK_ITEM_SIZES = 0x1005,
     CL_DEVICE_MAX_MEM_ALLOC_SIZE = 0x1010,
+    CL_DEVICE_MAX_PARAMETER_SIZE = 0x1017,
     CL_DEVICE_MEM_BASE_ADDR_ALIGN = 0x1019,
     CL_DEVICE_GLOBAL_MEM_SIZE = 0x101F,
     CL_DEVICE_LOCAL_MEM_SIZE = 0x1023,
@@ -403,14 +404,17 @@ static int opencl_info(device *base, device_info *info)
         info->max_groups[axis] = (size_t)INT32_MAX; /* OpenCL does not limit the number of groups */
     }
     cl.clGetDeviceInfo(d->id, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof info->max_threads, info->max_threads, NULL);
+    info->arguments = opencl_number(d, CL_DEVICE_MAX_PARAMETER_SIZE);
     info->processors = (unsigned)opencl_number(d, CL_DEVICE_MAX_COMPUTE_UNITS);
     info->on_host = opencl_on_processor(d) ? 1 : (int)opencl_number(d, CL_DEVICE_HOST_UNIFIED_MEMORY);
     info->warp = d->as_processor ? 1 : 32;
     info->vector_bytes = d->as_processor ? 4 * (unsigned)opencl_number(d, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT) : 0;
     if (cl.clGetDeviceInfo(d->id, CL_DEVICE_EXTENSIONS, 0, NULL, &size) == CL_SUCCESS
         && (extensions = calloc(1, size + 1)) != NULL
-        && cl.clGetDeviceInfo(d->id, CL_DEVICE_EXTENSIONS, size, extensions, NULL) == CL_SUCCESS)
+        && cl.clGetDeviceInfo(d->id, CL_DEVICE_EXTENSIONS, size, extensions, NULL) == CL_SUCCESS) {
         info->has_double = strstr(extensions, "cl_khr_fp64") != NULL;
+        info->has_long_atomics = strstr(extensions, "cl_khr_int64_base_atomics") != NULL;
+    }
     free(extensions);
     info->has_half = 1; /* kernels use only vload_half and vstore_half, which every device has */
     return GA_NO_ERROR;

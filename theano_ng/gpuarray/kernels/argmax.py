@@ -10,7 +10,7 @@ GROUP = 256
 LOADS = 4
 
 _PARAMETERS = """
-KERNEL void KERNEL_NAME(GLOBAL_MEM char *z, ga_size z_at, GLOBAL_MEM ga_long *places, ga_size places_at, GLOBAL_MEM const char *x, ga_size x_at, ga_size n,
+KERNEL void %(room)sKERNEL_NAME(GLOBAL_MEM char *z, ga_size z_at, GLOBAL_MEM ga_long *places, ga_size places_at, GLOBAL_MEM const char *x, ga_size x_at, ga_size n,
     ga_size length%(more)s%(kept)s%(reduced)s)
 """
 
@@ -61,17 +61,15 @@ _GROUP_PER_PIECE = (
     + _BEGIN
     + """
         for (ga_size first = from + LID_0; first < to; first += %(loads)d * LDIM_0) {
-            /* Load several elements before the first of them is used. */
+            /* Load several elements before the first of them is used. If fewer are left, load one of them again. */
             %(number)s some[%(loads)d];
             const ga_size left = (to - first - 1) / LDIM_0;
             #pragma unroll
             for (ga_uint m = 0; m < %(loads)d; ++m) {
-                if (m <= left) {
-                    g = f;
-                    rest = first + m * LDIM_0;
-                    %(walk_reduced)s
-                    some[m] = %(load)s;
-                }
+                g = f;
+                rest = first + (m <= left ? m : 0) * LDIM_0;
+                %(walk_reduced)s
+                some[m] = %(load)s;
             }
             #pragma unroll
             for (ga_uint m = 0; m < %(loads)d; ++m) {
@@ -136,6 +134,7 @@ def max_and_argmax(dtype, kept, reduced, how, context):
         every=snippets.GRID_STRIDE_LOOP,
         number=snippets.number(dtype),
         group=GROUP,
+        room="" if how == "threads" else "GA_ROOM_FOR(4, %d) " % GROUP,
         loads=LOADS,
         or_nan=" || (value != value && best == best)" if floating else "",
         both_nan=" || (value != value && best != best)" if floating else "",

@@ -38,7 +38,7 @@ _PIECE = """
 # Group (i, k) computes the sum of piece k of the lines i, i + GDIM_0, ...
 _SUM_OF_PIECE = (
     """
-KERNEL void KERNEL_NAME(GLOBAL_MEM %(number)s *sums, GLOBAL_MEM const char *x, ga_size x_at, ga_size n, ga_size length, ga_size piece,
+KERNEL void GA_ROOM_FOR(4, %(group)d) KERNEL_NAME(GLOBAL_MEM %(number)s *sums, GLOBAL_MEM const char *x, ga_size x_at, ga_size n, ga_size length, ga_size piece,
     ga_ssize x_step%(declared)s)
 {
     LOCAL_MEM %(number)s of_threads[%(group)d];"""
@@ -85,7 +85,7 @@ _ADD_UP = """
 # the scan, place t contains the sum of the threads 0, ..., t.
 _GROUP_PER_PIECE = (
     """
-KERNEL void KERNEL_NAME(GLOBAL_MEM char *z, ga_size z_at, GLOBAL_MEM const %(number)s *sums_before, GLOBAL_MEM const char *x, ga_size x_at, ga_size n,
+KERNEL void GA_ROOM_FOR(4, %(group)d) KERNEL_NAME(GLOBAL_MEM char *z, ga_size z_at, GLOBAL_MEM const %(number)s *sums_before, GLOBAL_MEM const char *x, ga_size x_at, ga_size n,
     ga_size length, ga_size piece, ga_ssize z_step, ga_ssize x_step%(declared)s)
 {
     LOCAL_MEM %(number)s of_threads[2 * %(group)d], tile[%(tile)d];"""

@@ -56,7 +56,7 @@ class _KernelSource:
 
 
 _TEXT = """
-KERNEL void KERNEL_NAME(ga_size tng_outputs, ga_size tng_length, ga_size tng_piece, ga_uint tng_by_column%(lengths)s,
+KERNEL void GA_ROOM_FOR(%(groups)d, %(group)d) KERNEL_NAME(ga_size tng_outputs, ga_size tng_length, ga_size tng_piece, ga_uint tng_by_column%(lengths)s,
                         GLOBAL_MEM const %(X)s *tng_x, ga_size tng_xo%(strides)s, GLOBAL_MEM %(Z)s *tng_z, ga_size tng_zo, GLOBAL_MEM %(P)s *tng_parts)
 {
     const ga_size tng_from = (ga_size)GID_1 * tng_piece;
@@ -122,24 +122,25 @@ KERNEL void KERNEL_NAME(ga_size tng_outputs, ga_size tng_length, ga_size tng_pie
             ga_size tng_r = tng_from + tng_along;
 %(begin)s
             /* Load several elements before the first of them is used. */
-            for (; tng_r < tng_to; tng_r += (ga_size)%(loads)d * tng_many) {
+            for (; tng_r + (ga_size)%(more)d * tng_many < tng_to; tng_r += (ga_size)%(loads)d * tng_many) {
                 %(X)s tng_some[%(loads)d];
-                const ga_size tng_left = (tng_to - tng_r - 1) / tng_many;
                 #pragma unroll
                 for (ga_uint tng_l = 0; tng_l < %(loads)d; ++tng_l) {
-                    if (tng_l <= tng_left) {
-                        GLOBAL_MEM const %(X)s *tng_q = tng_row;
-                        %(find_some)s
-                        tng_some[tng_l] = *tng_q;
-                    }
+                    GLOBAL_MEM const %(X)s *tng_q = tng_row;
+                    %(find_some)s
+                    tng_some[tng_l] = *tng_q;
                 }
                 #pragma unroll
                 for (ga_uint tng_l = 0; tng_l < %(loads)d; ++tng_l) {
-                    if (tng_l <= tng_left) {
-                        %(load_some)s
-                        %(combine)s
-                    }
+                    %(load_some)s
+                    %(combine)s
                 }
+            }
+            for (; tng_r < tng_to; tng_r += tng_many) {
+                GLOBAL_MEM const %(X)s *tng_q = tng_row;
+                %(find_element)s
+                %(load)s
+                %(combine)s
             }
         }
         tng_local[tng_slot] = tng_acc;
@@ -205,32 +206,46 @@ _LANES_TEXT = """
             %(combine)s
         }"""
 
-# On GPUs, the accumulator of a thread starts in the same way. Contiguous elements are loaded as packs (`snippets.Pack`),
+# On GPUs, the accumulators of a thread start in the same way. Contiguous elements are loaded as packs (`snippets.Pack`),
 # four packs before the first of them is used. The elements before the first and behind the last pack are loaded
 # separately.
 _PACKS_TEXT = """
             %(first)s
             %(count_packs)s
-            for (ga_size tng_v = tng_along; tng_v < tng_packs; tng_v += 4 * tng_many) {
+            ga_size tng_v = tng_along;
+            %(A)s tng_lanes[4] = {tng_acc, tng_acc, tng_acc, tng_acc};
+            for (; tng_v + (ga_size)3 * tng_many < tng_packs; tng_v += (ga_size)4 * tng_many) {
                 union { %(vector)s w[4]; %(X)s e[4 * %(width)d]; } tng_some;
-                const ga_size tng_left = (tng_packs - tng_v - 1) / tng_many;
                 #pragma unroll
                 for (ga_uint tng_l = 0; tng_l < 4; ++tng_l) {
-                    if (tng_l <= tng_left) {
-                        GLOBAL_MEM const %(X)s *tng_q = tng_row;
-                        %(find_pack)s
-                        tng_some.w[tng_l] = *(GLOBAL_MEM const %(vector)s *)tng_q;
-                    }
+                    GLOBAL_MEM const %(X)s *tng_q = tng_row;
+                    %(find_pack)s
+                    tng_some.w[tng_l] = *(GLOBAL_MEM const %(vector)s *)tng_q;
                 }
                 #pragma unroll
-                for (ga_uint tng_l = 0; tng_l < 4; ++tng_l) {
-                    if (tng_l <= tng_left) {
-                        #pragma unroll
-                        for (ga_uint tng_m = 0; tng_m < %(width)d; ++tng_m) {
-                            %(load_of_pack)s
-                            %(combine)s
-                        }
+                for (ga_uint tng_m = 0; tng_m < %(width)d; ++tng_m) {
+                    #pragma unroll
+                    for (ga_uint tng_l = 0; tng_l < 4; ++tng_l) {
+                        %(load_of_pack)s
+                        %(combine_lane)s
                     }
+                }
+            }
+            #pragma unroll
+            for (ga_uint tng_l = 0; tng_l < 4; ++tng_l) {
+                const %(A)s tng_value = tng_lanes[tng_l];
+                %(combine)s
+            }
+            for (; tng_v < tng_packs; tng_v += tng_many) {
+                union { %(vector)s w[1]; %(X)s e[%(width)d]; } tng_some;
+                const ga_uint tng_l = 0;
+                GLOBAL_MEM const %(X)s *tng_q = tng_row;
+                %(find_pack)s
+                tng_some.w[0] = *(GLOBAL_MEM const %(vector)s *)tng_q;
+                #pragma unroll
+                for (ga_uint tng_m = 0; tng_m < %(width)d; ++tng_m) {
+                    %(load_of_pack)s
+                    %(combine)s
                 }
             }
             if (tng_packs > 0) {
@@ -325,6 +340,8 @@ def reduce_text(program, kept_rank, reduced_rank):
         return "{ %s }" % " ".join(lines)
 
     last = "tng_sr%d" % (reduced_rank - 1)
+    # The number of elements that a thread of a GPU loads before it uses the first of them, unless it loads packs
+    loads = 4 if reduced_rank > 1 or np.dtype(in_dtype).itemsize > 2 else 8
     start = " = %s" % (c_literal(acc, np.asarray(identity).astype(acc)) if identity is not None else "0")
     words = dict(
         X=element_type(in_dtype),
@@ -334,6 +351,8 @@ def reduce_text(program, kept_rank, reduced_rank):
         block=_BLOCK,
         lanes=_LANES,
         group=GROUP,
+        # The number of groups for whose registers a processor has room. An op that is applied first may need many.
+        groups=4 if pre is None else 2,
         start=start,
         lengths="".join(
             [", ga_size tng_k%d" % d for d in range(1, kept_rank)]
@@ -351,7 +370,8 @@ def reduce_text(program, kept_rank, reduced_rank):
         load_some=value("tng_some[tng_l]"),
         load_of_pack=value("tng_some.e[tng_l * %d + tng_m]" % Pack.of(in_dtype).width),
         find_some=find("tng_r + (ga_size)tng_l * tng_many", "tng_q", reduced_rank, "tng_r", "tng_sr"),
-        loads=4 if reduced_rank > 1 or np.dtype(in_dtype).itemsize > 2 else 8,
+        loads=loads,
+        more=loads - 1,
         load_column=value("tng_q[(ga_ssize)tng_l * tng_sk%d]" % (kept_rank - 1)),
         combine=combine("tng_acc"),
         combine_lane=combine("tng_lanes[tng_l]"),
