@@ -462,7 +462,7 @@ static void write_tiled(char *end, int to, int from, unsigned nd)
     end += sprintf(end,
                    "        f += (ga_ssize)(row + LID_0) * f%u + (ga_ssize)(column + LID_1) * f%u;\n"
                    "        t += (ga_ssize)(row + LID_1) * t%u + (ga_ssize)(column + LID_0) * t%u;\n"
-                   "        #pragma unroll\n"
+                   "        GA_UNROLL\n"
                    "        for (ga_uint y = 0; y < %d; y += %d)\n"
                    "            if (row + LID_0 < d%u && column + LID_1 + y < d%u)\n"
                    "                tile[LID_1 + y][LID_0] = *(GLOBAL_MEM const %s *)(f + (ga_ssize)y * f%u);\n"

@@ -8,6 +8,8 @@
 /* KERNEL void GA_ROOM_FOR(n, threads) name(...): a kernel that is launched with at most `threads` threads in a group. The
  * registers of a processor suffice for n groups. Otherwise the compiler uses so few registers that it delays loads. */
 #define GA_ROOM_FOR(n, threads) __launch_bounds__(threads, n)
+/* Written before a loop: unroll it. The elements of an array with constant indices are then in registers. */
+#define GA_UNROLL _Pragma("unroll")
 #define GLOBAL_MEM
 #define LOCAL_MEM __shared__
 #define LOCAL_MEM_ARG
@@ -115,7 +117,7 @@ template <typename T> __device__ static inline T ga_shuffle(T x, ga_uint by)
         ga_uint words[(sizeof(T) + 3) / 4];
     } from, to;
     from.value = x;
-#pragma unroll
+    GA_UNROLL
     for (ga_uint i = 0; i < (sizeof(T) + 3) / 4; ++i)
         to.words[i] = ga_shuffle_word(from.words[i], by);
     return to.value;

@@ -12,6 +12,7 @@
 #define KERNEL __kernel
 #define WITHIN_KERNEL
 #define GA_ROOM_FOR(n, threads)
+#define GA_UNROLL /* OpenCL's compilers unroll short loops without being told */
 #define GLOBAL_MEM __global
 #define LOCAL_MEM __local
 #define LOCAL_MEM_ARG __local

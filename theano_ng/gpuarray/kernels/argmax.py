@@ -64,14 +64,14 @@ _GROUP_PER_PIECE = (
             /* Load several elements before the first of them is used. If fewer are left, load one of them again. */
             %(number)s some[%(loads)d];
             const ga_size left = (to - first - 1) / LDIM_0;
-            #pragma unroll
+            GA_UNROLL
             for (ga_uint m = 0; m < %(loads)d; ++m) {
                 g = f;
                 rest = first + (m <= left ? m : 0) * LDIM_0;
                 %(walk_reduced)s
                 some[m] = %(load)s;
             }
-            #pragma unroll
+            GA_UNROLL
             for (ga_uint m = 0; m < %(loads)d; ++m) {
                 value = some[m];
                 if (m <= left && (place == length || value > best%(or_nan)s)) {

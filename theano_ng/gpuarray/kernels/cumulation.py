@@ -49,12 +49,12 @@ KERNEL void GA_ROOM_FOR(4, %(group)d) KERNEL_NAME(GLOBAL_MEM %(number)s *sums, G
         for (ga_size first = begin + LID_0; first < end; first += %(width)d * LDIM_0) {
             /* Load several elements before the first of them is used. */
             %(number)s some[%(width)d];
-            #pragma unroll
+            GA_UNROLL
             for (ga_uint m = 0; m < %(width)d; ++m) {
                 k = first + m * LDIM_0;
                 some[m] = k < end ? (%(number)s)(%(load_k)s) : %(neutral)s;
             }
-            #pragma unroll
+            GA_UNROLL
             for (ga_uint m = 0; m < %(width)d; ++m)
                 sum = (%(number)s)(sum %(op)s some[m]);
         }
@@ -100,18 +100,18 @@ KERNEL void GA_ROOM_FOR(4, %(group)d) KERNEL_NAME(GLOBAL_MEM char *z, ga_size z_
         before = of_threads[0];
         for (ga_size at = begin; at < end; at += %(width)d * LDIM_0) {
             %(number)s some[%(width)d];
-            #pragma unroll
+            GA_UNROLL
             for (ga_uint m = 0; m < %(width)d; ++m) {
                 k = at + m * LDIM_0 + LID_0;
                 some[m] = k < end ? (%(number)s)(%(load_k)s) : %(neutral)s;
             }
             local_barrier();
-            #pragma unroll
+            GA_UNROLL
             for (ga_uint m = 0; m < %(width)d; ++m)
                 tile[PLACE(m * LDIM_0 + LID_0)] = some[m];
             local_barrier();
             some[0] = tile[PLACE(LID_0 * %(width)d)];
-            #pragma unroll
+            GA_UNROLL
             for (ga_uint m = 1; m < %(width)d; ++m)
                 some[m] = (%(number)s)(some[m - 1] %(op)s tile[PLACE(LID_0 * %(width)d + m)]);
             sum = some[%(width)d - 1];
@@ -127,11 +127,11 @@ KERNEL void GA_ROOM_FOR(4, %(group)d) KERNEL_NAME(GLOBAL_MEM char *z, ga_size z_
             local_barrier();
             sum = LID_0 == 0 ? before : (%(number)s)(before %(op)s of_threads[half_at + LID_0 - 1]);
             before = (%(number)s)(before %(op)s of_threads[half_at + LDIM_0 - 1]);
-            #pragma unroll
+            GA_UNROLL
             for (ga_uint m = 0; m < %(width)d; ++m)
                 tile[PLACE(LID_0 * %(width)d + m)] = (%(number)s)(sum %(op)s some[m]);
             local_barrier();
-            #pragma unroll
+            GA_UNROLL
             for (ga_uint m = 0; m < %(width)d; ++m) {
                 k = at + m * LDIM_0 + LID_0;
                 if (k < end) {

@@ -181,7 +181,7 @@ class _KernelSource:
             lines.append("        " + pack.declare("tng_w%d" % k))
             if k < self.nin:
                 lines.append("        " + pack.move("tng_w%d" % k, "(tng_p%d + tng_head)" % k, "tng_pack"))
-        lines += ["        #pragma unroll", "        for (ga_uint tng_l = 0; tng_l < %d; ++tng_l) {" % width]
+        lines += ["        GA_UNROLL", "        for (ga_uint tng_l = 0; tng_l < %d; ++tng_l) {" % width]
         lines += self._element(hoisted, lambda k: "tng_w%d.e[tng_l]" % k)
         lines.append("        }")
         for k, pack in packs.items():

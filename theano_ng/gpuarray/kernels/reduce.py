@@ -124,13 +124,13 @@ KERNEL void GA_ROOM_FOR(%(groups)d, %(group)d) KERNEL_NAME(ga_size tng_outputs, 
             /* Load several elements before the first of them is used. */
             for (; tng_r + (ga_size)%(more)d * tng_many < tng_to; tng_r += (ga_size)%(loads)d * tng_many) {
                 %(X)s tng_some[%(loads)d];
-                #pragma unroll
+                GA_UNROLL
                 for (ga_uint tng_l = 0; tng_l < %(loads)d; ++tng_l) {
                     GLOBAL_MEM const %(X)s *tng_q = tng_row;
                     %(find_some)s
                     tng_some[tng_l] = *tng_q;
                 }
-                #pragma unroll
+                GA_UNROLL
                 for (ga_uint tng_l = 0; tng_l < %(loads)d; ++tng_l) {
                     %(load_some)s
                     %(combine)s
@@ -216,22 +216,22 @@ _PACKS_TEXT = """
             %(A)s tng_lanes[4] = {tng_acc, tng_acc, tng_acc, tng_acc};
             for (; tng_v + (ga_size)3 * tng_many < tng_packs; tng_v += (ga_size)4 * tng_many) {
                 union { %(vector)s w[4]; %(X)s e[4 * %(width)d]; } tng_some;
-                #pragma unroll
+                GA_UNROLL
                 for (ga_uint tng_l = 0; tng_l < 4; ++tng_l) {
                     GLOBAL_MEM const %(X)s *tng_q = tng_row;
                     %(find_pack)s
                     tng_some.w[tng_l] = *(GLOBAL_MEM const %(vector)s *)tng_q;
                 }
-                #pragma unroll
+                GA_UNROLL
                 for (ga_uint tng_m = 0; tng_m < %(width)d; ++tng_m) {
-                    #pragma unroll
+                    GA_UNROLL
                     for (ga_uint tng_l = 0; tng_l < 4; ++tng_l) {
                         %(load_of_pack)s
                         %(combine_lane)s
                     }
                 }
             }
-            #pragma unroll
+            GA_UNROLL
             for (ga_uint tng_l = 0; tng_l < 4; ++tng_l) {
                 const %(A)s tng_value = tng_lanes[tng_l];
                 %(combine)s
@@ -242,7 +242,7 @@ _PACKS_TEXT = """
                 GLOBAL_MEM const %(X)s *tng_q = tng_row;
                 %(find_pack)s
                 tng_some.w[0] = *(GLOBAL_MEM const %(vector)s *)tng_q;
-                #pragma unroll
+                GA_UNROLL
                 for (ga_uint tng_m = 0; tng_m < %(width)d; ++tng_m) {
                     %(load_of_pack)s
                     %(combine)s

@@ -58,6 +58,13 @@ def elementwise():
         GpuElemwise(theano.scalar.add)(x, row.dimshuffle("x", 0)),
     ]
     check([x, y, row], outputs, [VALUE, OTHER, OTHER[0]], [np.tanh(VALUE), VALUE * OTHER, VALUE + OTHER[0]])
+    # Elements in front of, in and behind vectors, in groups of which some threads have no vector
+    large = np.resize(VALUE, (20, 33))
+    f = theano.function([x, y], [host_from_gpu(outputs[0]), host_from_gpu(outputs[1])])
+    a = placed(large, "C", context())
+    for first in (0, 1):
+        for result, right in zip(f(a[first:], a[first:]), (np.tanh(large[first:]), large[first:] ** 2)):
+            np.testing.assert_allclose(result, right, rtol=1e-5)
 
 
 def reductions():
@@ -100,16 +107,16 @@ def indexing():
 
 def cumulation():
     x = gpu_variable("float32", 2)
-    for threads in (-1, 1000):
-        with mock.patch.object(extra_ops, "_THREADS", threads):
+    for threads, shortest in ((-1, 4096), (1000, 4096), (1000, 64)):
+        with mock.patch.multiple(extra_ops, _THREADS=threads, _SHORTEST=shortest):
             long = np.resize(np.round(VALUE), (2, 600))  # sums are exact
             check([x], [GpuCumOp(1, "add")(x)], [long], [np.cumsum(long, 1)])
 
 
 def argmax():
     x = gpu_variable("float32", 2)
-    for threads in (-1, 1000):
-        with mock.patch.object(reduction, "_THREADS", threads):
+    for threads, shortest in ((-1, 4096), (1000, 4096), (1000, 64)):
+        with mock.patch.multiple(reduction, _THREADS=threads, _SHORTEST=shortest):
             long = np.resize(VALUE, (2, 300))
             check([x], GpuMaxAndArgmax((1,))(x), [long], [long.max(1), long.argmax(1)])
 
@@ -127,7 +134,8 @@ def creation():
 def copies():
     ctx = get_context(context())
     value = pygpu.array(VALUE, context=ctx)
-    for view in (value[::-1, ::2], value.T):
+    large = pygpu.array(np.resize(VALUE, (2, 33, 17)), context=ctx)  # tiles of which a part lies outside of the array
+    for view in (value[::-1, ::2], value.T, large.transpose(0, 2, 1), large.transpose(2, 0, 1)):
         np.testing.assert_array_equal(np.asarray(view.copy()), np.asarray(view))
         np.testing.assert_array_equal(np.asarray(view.astype("float16")), np.asarray(view).astype("float16"))
     x, y = [gpu_variable("float32", 2) for _ in range(2)]

@@ -121,22 +121,24 @@ class TestVectors(OnGpu):
 class TestReductions(OnGpu):
     def test_rows(self):
         """Rows of any length and alignment, and rows of several axes, are summed right."""
-        for dtype in ("float32", "float16", "int8", "float64"):
-            x = gpu_variable(dtype, 3, self.name)
-            for axes in ((2,), (1, 2), (0, 2), (0, 1, 2)):
-                f = self.thunk(GpuCAReduceCuda(scalar.add, axes)(x).owner)
-                for shape in ((3, 1, 1), (2, 3, 31), (3, 2, 64), (2, 2, 1000), (1, 1, 40001)):
-                    for offset in (0, 1, 5):
-                        a = self.numbers(dtype, *shape)
-                        (result,) = f(self.placed(a, offset))
-                        np.testing.assert_array_equal(result, a.sum(axes, "float64"), str((dtype, axes, shape)))
+        for dtype, axes, shapes in (
+            ("float32", (2,), ((2, 3, 31), (3, 2, 64), (2, 2, 1000))),
+            ("float32", (0, 2), ((3, 2, 64), (2, 3, 31), (1, 1, 1))),
+            ("int8", (2,), ((2, 2, 1000), (2, 3, 31))),
+            ("float16", (0, 1, 2), ((1, 1, 40001), (2, 3, 31))),
+        ):
+            f = self.thunk(GpuCAReduceCuda(scalar.add, axes)(gpu_variable(dtype, 3, self.name)).owner)
+            for shape, offset in itertools.product(shapes, (0, 1, 5)):
+                a = self.numbers(dtype, *shape)
+                (result,) = f(self.placed(a, offset))
+                np.testing.assert_array_equal(result, a.sum(axes, "float64"), str((dtype, axes, shape, offset)))
 
     def test_views(self):
         x = gpu_variable("float32", 3, self.name)
         a = self.numbers("float32", 8, 12, 64)
         views = [np.s_[:, ::2], np.s_[:, :, ::-1], np.s_[::-1, :, 4:], np.s_[:, :, :7], np.s_[1::3, 1:, 8:40]]
         for op, expected in ((scalar.add, np.sum), (scalar.maximum, np.max)):
-            for axes in ((0,), (0, 2), (0, 1, 2)):
+            for axes in ((0,), (0, 2)) if op == scalar.add else ((0, 2),):
                 f = self.thunk(GpuCAReduceCuda(op, axes)(x).owner)
                 for view in views:
                     (result,) = f(self.placed(a)[view])
@@ -177,8 +179,8 @@ class TestTranspositions(OnGpu):
     SHAPES = ((33, 40), (16, 100), (3, 40, 35), (2, 3, 50, 17), (70, 1, 32), (15, 64))
 
     def test_copies(self):
-        for dtype in ("int8", "float16", "float32", "float64", "complex64", "complex128"):
-            for shape in self.SHAPES:
+        for dtype in ("int8", "float16", "float32", "complex128"):
+            for shape in self.SHAPES if dtype == "float32" else self.SHAPES[:1]:
                 a = self.numbers(dtype, *shape)
                 given = self.placed(a)
                 for order in itertools.permutations(range(a.ndim)):
