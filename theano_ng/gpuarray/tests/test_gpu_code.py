@@ -13,6 +13,7 @@ from theano_ng.gpuarray.contexts import get_context
 from theano_ng.gpuarray.elemwise import GpuCAReduceCuda, GpuElemwise
 from theano_ng.gpuarray.extra_ops import GpuCumOp
 from theano_ng.gpuarray.kernels.elemwise import vector_width
+from theano_ng.gpuarray.kernels.scalar_code import PROLOGUE
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.gpuarray.reduction import GpuMaxAndArgmax
 from theano_ng.gpuarray.tests.device import gpu_context, gpu_variable
@@ -44,6 +45,20 @@ class OnGpu(unittest.TestCase):
             return [np.asarray(cell[0]) for cell in outputs]
 
         return call
+
+
+class TestIndices(OnGpu):
+    def test_blocks_of_indices(self):
+        """TNG_EACH counts in blocks of 2^31 indices. With blocks of 16 indices, each index below n occurs once, too."""
+        text = "KERNEL void count(GLOBAL_MEM ga_uint *seen, ga_size n)\n{\n    TNG_EACH(i, n, 0) {\n        ++seen[i];\n    }\n}\n"
+        self.assertEqual(PROLOGUE.count("0x80000000u"), 3)
+        small = PROLOGUE.replace("0x80000000u", "16u")
+        kernel = pygpu.GpuKernel(small + text, "count", [pygpu.GpuArray, pygpu.SIZE], get_context(self.name))
+        for n in (0, 1, 15, 16, 17, 32, 95, 96):
+            for groups, group in ((1, 1), (1, 16), (3, 2), (2, 16)):
+                seen = pygpu.zeros(100, "uint32", context=get_context(self.name))
+                kernel(seen, n, gs=groups, ls=group)
+                np.testing.assert_array_equal(np.asarray(seen), np.arange(100) < n)
 
 
 class TestVectors(OnGpu):
