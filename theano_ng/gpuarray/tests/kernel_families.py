@@ -36,6 +36,8 @@ from theano_ng.gpuarray.tests.device import context, gpu_variable, placed
 SHAPE = (5, 9)
 VALUE = np.random.default_rng(3).standard_normal(SHAPE).astype("float32")
 OTHER = VALUE[::-1, ::-1].copy()
+# More lines than Oclgrind's device has groups, so that a group processes several lines
+LINES = 34
 INDICES = np.array([3, 0, 3, -1, 3])
 
 
@@ -71,7 +73,7 @@ def reductions():
     x = gpu_variable("float32", 2)
     axes = ((0,), (1,), (0, 1))
     outputs = [GpuCAReduceCuda(op, axis)(x) for op in (theano.scalar.add, theano.scalar.maximum) for axis in axes]
-    for value in (VALUE, np.resize(VALUE, (3, 300)), np.resize(VALUE, (300, 3))):
+    for value in (VALUE, np.resize(VALUE, (3, 300)), np.resize(VALUE, (300, 3)), np.resize(VALUE, (LINES, 130))):
         expected = [function(value.astype("float64"), axis) for function in (np.sum, np.max) for axis in axes]
         name = context()
         f = theano.function([x], [host_from_gpu(v) for v in outputs])
@@ -107,17 +109,18 @@ def indexing():
 
 def cumulation():
     x = gpu_variable("float32", 2)
-    for threads, shortest in ((-1, 4096), (1000, 4096), (1000, 64)):
+    # A line by a thread; by a group, in two tiles; by groups for pieces of a line, each of which processes several lines
+    for threads, shortest, shape in ((-1, 4096, (2, 600)), (1000, 4096, (2, 2100)), (100000, 64, (LINES, 520))):
         with mock.patch.multiple(extra_ops, _THREADS=threads, _SHORTEST=shortest):
-            long = np.resize(np.round(VALUE), (2, 600))  # sums are exact
+            long = np.resize(np.round(VALUE), shape)  # sums are exact
             check([x], [GpuCumOp(1, "add")(x)], [long], [np.cumsum(long, 1)])
 
 
 def argmax():
     x = gpu_variable("float32", 2)
-    for threads, shortest in ((-1, 4096), (1000, 4096), (1000, 64)):
+    for threads, shortest, shape in ((-1, 4096, (2, 300)), (1000, 4096, (2, 300)), (100000, 64, (LINES, 260))):
         with mock.patch.multiple(reduction, _THREADS=threads, _SHORTEST=shortest):
-            long = np.resize(VALUE, (2, 300))
+            long = np.resize(VALUE, shape)
             check([x], GpuMaxAndArgmax((1,))(x), [long], [long.max(1), long.argmax(1)])
 
 
