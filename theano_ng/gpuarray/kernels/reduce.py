@@ -351,8 +351,9 @@ def reduce_text(program, kept_rank, reduced_rank):
         block=_BLOCK,
         lanes=_LANES,
         group=GROUP,
-        # The number of groups for whose registers a processor has room. An op that is applied first may need many.
-        groups=4 if pre is None else 2,
+        # The number of groups for whose registers a processor has room. An op that is applied first, and the indices
+        # along many axes, may need many registers.
+        groups=4 if pre is None and kept_rank == reduced_rank == 1 else 2,
         start=start,
         lengths="".join(
             [", ga_size tng_k%d" % d for d in range(1, kept_rank)]
