@@ -155,7 +155,7 @@ class _ScatterOp(_IndexOp):
     def native_code(self, node):
         type_ = node.inputs[0].type
         n_rest, _, offsets = _layout(node, 2)
-        atomic = self.atomic and not self.set_instead_of_inc and kernels.has_atomic_add(type_.dtype)
+        atomic = self.atomic and not self.set_instead_of_inc and kernels.has_atomic_add(type_.dtype, type_.context)
         how = "set" if self.set_instead_of_inc else "atomic" if atomic else "add"
         return NativeCode(
             "theano_ng.gpuarray.native.subtensor:inc",
@@ -240,7 +240,7 @@ class GpuAdvancedIncSubtensor1_dev20(GpuAdvancedIncSubtensor1):
     """A `GpuAdvancedIncSubtensor1` that adds atomically, in any order. It is faster, but sums of floats may differ in
     the last bits from run to run.
 
-    Rows are set in order. Increments of a dtype without an atomic addition are done in order, too.
+    Rows are set in order. Increments of a dtype for which the device has no atomic addition are done in order, too.
 
     Parameters
     ----------

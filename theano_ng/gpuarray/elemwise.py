@@ -12,7 +12,7 @@ from theano_ng.gpuarray.basic_ops import as_gpuarray_variable, infer_context_nam
 from theano_ng.gpuarray.careduce import GpuCAReduce, GpuCAReduceCPY, GpuCAReduceCuda, gpu_ca_reduce_cuda
 from theano_ng.gpuarray.host_division import evaluate_without_errors
 from theano_ng.gpuarray.kernels.device_kernel import sample
-from theano_ng.gpuarray.kernels.elemwise import argument_bytes, elemwise_code, elemwise_kernels
+from theano_ng.gpuarray.kernels.elemwise import argument_bytes, elements_per_thread, elemwise_code, elemwise_kernels
 from theano_ng.gpuarray.kernels.scalar_code import SupportCodeError
 from theano_ng.gpuarray.op import GpuOp, context_address
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
@@ -46,9 +46,6 @@ __all__ = [
 ]
 
 _NATIVE = "theano_ng.gpuarray.native.elemwise"
-# The total size of kernel arguments that every OpenCL device supports (CL_DEVICE_MAX_PARAMETER_SIZE). CUDA devices
-# support four times as much.
-_MAX_ARGUMENT_BYTES = 1024
 
 
 class GpuElemwise(GpuOp, Elemwise):
@@ -68,7 +65,7 @@ class GpuElemwise(GpuOp, Elemwise):
     Notes
     -----
     A node launches one of two kernels. If the operands are contiguous (all in C order, or all in F order), the first
-    kernel treats them as vectors. Otherwise the second kernel uses their strides, along as few axes as possible. The
+    kernel treats them as vectors; on GPUs it loads and stores 16 bytes at a time. Otherwise the second kernel uses their strides, along as few axes as possible. The
     outputs are in F order if all inputs are in F order and some input is not in C order. Otherwise they are in C order.
 
     Division of integers by zero gives 0, as in NumPy: kernels raise no errors. (The Op on the host raises
@@ -215,6 +212,7 @@ def elemwise_params(scalar_op, inputs, results, overwrites=(), slices=(), axis=0
         strided=kernels[1] if rank else 0,
         ndim=len(pattern),
         rank=rank,
+        per_thread=elements_per_thread(program),
         axis=axis,
         results=len(results),
         operands=rows,
@@ -352,11 +350,11 @@ def max_inputs_to_GpuElemwise(node_or_outputs):
     -------
     int
         With this number of inputs, the arguments of the kernel (addresses, lengths, strides of all operands) fit into
-        the space for arguments that every device supports.
+        the space for arguments: 4096 bytes in CUDA, and at least 1024 bytes in OpenCL.
     """
     outputs = node_or_outputs.outputs if isinstance(node_or_outputs, Apply) else list(node_or_outputs)
-    rank = max([v.type.ndim for v in outputs], default=0)
-    spare = _MAX_ARGUMENT_BYTES - argument_bytes(rank, len(outputs))
+    rank = max([v.type.ndim for v in outputs])
+    spare = outputs[0].type.context.argument_bytes - argument_bytes(rank, len(outputs))
     return max(spare // (argument_bytes(rank, 1) - argument_bytes(rank, 0)), 1)
 
 

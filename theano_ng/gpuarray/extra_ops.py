@@ -1,7 +1,10 @@
 """Cumulative sums and products on devices."""
 
+import numpy as np
+
 from theano_ng.gof.native import NativeCode
 from theano_ng.gof.op import Op
+from theano_ng.gpuarray.fp16_help import work_dtype
 from theano_ng.gpuarray.kernels import cumulation as kernels
 from theano_ng.gpuarray.transfers import as_gpuarray_variable, host_from_gpu, infer_context_name
 from theano_ng.gpuarray.twin import TwinOp
@@ -10,8 +13,11 @@ from theano_ng.tensor.reductions.cumulative import CumOp
 __all__ = ["GpuCumOp", "GpuCumsumOp"]
 
 # If the array has at least this number of lines (1-d slices along the axis), each thread processes one line. -1 stands
-# for the number of threads that keep the device busy.
+# for the number of threads that keep the device busy; a CPU then always processes a line by one thread.
 _THREADS = -1
+# A group of threads processes at least this number of elements. If fewer groups than the device has room for would
+# process the lines, several groups process pieces of each line.
+_SHORTEST = 4096
 
 
 class GpuCumOp(TwinOp):
@@ -58,16 +64,20 @@ class GpuCumOp(TwinOp):
             return None
         axes = 0 if self.axis is None else x.ndim - 1
 
-        def kernel(grouped):
-            return kernels.cumulation(x.dtype, z.dtype, self.mode == "mul", axes, grouped, x.context)
+        def kernel(how):
+            return kernels.cumulation(x.dtype, z.dtype, self.mode == "mul", axes, how, x.context)
 
+        grouped = _THREADS >= 0 or not x.context.vector_bytes
         return NativeCode(
             "theano_ng.gpuarray.native.cumulation:cumulative",
             axis=-1 if self.axis is None else self.axis % x.ndim,
             typecode=z.typecode,
-            lines=kernel(False),
-            groups=kernel(True),
+            lines=kernel("threads"),
+            groups=kernel("groups") if grouped else 0,
+            sums=kernel("sums") if grouped else 0,
             group=kernels.GROUP,
+            shortest=_SHORTEST,
+            sum_size=np.dtype(work_dtype(z.dtype)).itemsize,
             threads=_THREADS,
         )
 

@@ -11,8 +11,11 @@ __all__ = ["GpuMaxAndArgmax"]
 
 # If a node computes at least this number of maxima, each thread finds one maximum. If the node computes fewer maxima
 # of many elements each, a group of threads finds each maximum. -1 means the number of threads that keeps the device
-# busy.
+# busy; a CPU then always finds a maximum by one thread.
 _THREADS = -1
+# A group of threads searches at least this number of elements. If fewer groups than the device has room for would
+# search the lines, several groups search pieces of each line.
+_SHORTEST = 4096
 
 
 class GpuMaxAndArgmax(TwinOp):
@@ -62,14 +65,17 @@ class GpuMaxAndArgmax(TwinOp):
             return None
         axes = self.get_params(node)
 
-        def kernel(grouped):
-            return kernels.max_and_argmax(x.dtype, x.ndim - len(axes), len(axes), grouped, x.context)
+        def kernel(how):
+            return kernels.max_and_argmax(x.dtype, x.ndim - len(axes), len(axes), how, x.context)
 
+        grouped = _THREADS >= 0 or not x.context.vector_bytes
         return NativeCode(
             "theano_ng.gpuarray.native.argmax:max_and_argmax",
             axes=sum(1 << axis for axis in axes),
-            lines=kernel(False),
-            groups=kernel(True),
+            lines=kernel("threads"),
+            groups=kernel("groups") if grouped else 0,
+            parts=kernels.max_and_argmax(x.dtype, 1, 1, "parts", x.context) if grouped else 0,
             group=kernels.GROUP,
+            shortest=_SHORTEST,
             threads=_THREADS,
         )

@@ -334,7 +334,7 @@ int GpuArray_share(const GpuArray *a, const GpuArray *b)
 
 struct copier {
     struct copier *next;
-    int to, from, nd;
+    int to, from, nd, tiled;
     gpukernel *kernel;
 };
 
@@ -387,22 +387,22 @@ static int is_complex(int typecode)
 }
 
 /* Write the kernel's statements that copy one element from the pointer `f` to the pointer `t` into `text`. Complex
- * elements are copied as pairs of reals. */
-static void write_element(char *text, size_t size, int to, int from)
+ * elements are copied as pairs of reals. memory: the address space of `f`. */
+static void write_element(char *text, size_t size, int to, int from, const char *memory)
 {
     char value[160];
     const char *part = type_name(from == GA_CFLOAT ? GA_FLOAT : from == GA_CDOUBLE ? GA_DOUBLE : from);
     if (from == GA_HALF)
-        snprintf(value, sizeof value, "load_half((GLOBAL_MEM const ga_half *)f)");
+        snprintf(value, sizeof value, "load_half((%s const ga_half *)f)", memory);
     else
-        snprintf(value, sizeof value, "*(GLOBAL_MEM const %s *)f", part);
+        snprintf(value, sizeof value, "*(%s const %s *)f", memory, part);
     if (is_complex(to)) {
         const char *real = type_name(to == GA_CFLOAT ? GA_FLOAT : GA_DOUBLE);
         if (is_complex(from))
             snprintf(text, size,
-                     "((GLOBAL_MEM %s *)t)[0] = ((GLOBAL_MEM const %s *)f)[0]; ((GLOBAL_MEM %s *)t)[1] = ((GLOBAL_MEM "
-                     "const %s *)f)[1];",
-                     real, part, real, part);
+                     "((GLOBAL_MEM %s *)t)[0] = ((%s const %s *)f)[0]; ((GLOBAL_MEM %s *)t)[1] = ((%s const %s "
+                     "*)f)[1];",
+                     real, memory, part, real, memory, part);
         else
             snprintf(text, size, "((GLOBAL_MEM %s *)t)[0] = %s; ((GLOBAL_MEM %s *)t)[1] = 0;", real, value, real);
     }
@@ -416,18 +416,78 @@ static void write_element(char *text, size_t size, int to, int from)
         snprintf(text, size, "*(GLOBAL_MEM %s *)t = (%s)%s;", type_name(to), type_name(to), value);
 }
 
-static int copier_for(gpucontext *ctx, int to, int from, unsigned nd, gpukernel **kernel)
+/* The side of the tiles in which a kernel transposes, and the number of rows of threads of a group */
+enum { TILE = 32, TILE_THREADS = 8 };
+
+/* Write the statements that split `rest` into indices along the axes 0 to nd - 1, and advance `t` and `f`. */
+static char *write_walk(char *end, unsigned nd)
+{
+    for (unsigned i = nd; i-- > 0;)
+        end += i > 0
+                   ? sprintf(end, "        k = ga_split(&rest, d%u); t += (ga_ssize)k * t%u; f += (ga_ssize)k * f%u;\n",
+                             i, i, i)
+                   : sprintf(end, "        k = rest; t += (ga_ssize)k * t0; f += (ga_ssize)k * f0;\n");
+    return end;
+}
+
+static void write_plain(char *end, int to, int from, unsigned nd)
+{
+    char element[512];
+    end += sprintf(
+        end,
+        "    for (ga_size i = GID_0 * LDIM_0 + LID_0; i < n; i += LDIM_0 * GDIM_0) {\n        ga_size rest = i, k;\n"
+        "        GLOBAL_MEM char *t = to + to_offset;\n        GLOBAL_MEM const char *f = from + from_offset;\n");
+    end = write_walk(end, nd);
+    write_element(element, sizeof element, to, from, "GLOBAL_MEM");
+    sprintf(end, "        %s\n    }\n}\n", element);
+}
+
+/* Write the loop of a kernel that transposes: `from` is contiguous along the axis nd - 2, and `to` along the axis nd - 1.
+ * A group copies tiles of these axes through local memory, so that adjacent threads load and store adjacent elements.
+ * The rows of the tile in local memory have one more element, so that a column is in different banks. */
+static void write_tiled(char *end, int to, int from, unsigned nd)
+{
+    char element[512];
+    const char *kind = from == GA_CFLOAT ? "ga_cfloat" : from == GA_CDOUBLE ? "ga_cdouble" : type_name(from);
+    unsigned r = nd - 2, c = nd - 1;
+    end += sprintf(end,
+                   "    LOCAL_MEM %s tile[%d][%d];\n"
+                   "    for (ga_size i = GID_0; i < n; i += GDIM_0) {\n        ga_size rest = i, k;\n"
+                   "        GLOBAL_MEM char *t = to + to_offset;\n"
+                   "        GLOBAL_MEM const char *f = from + from_offset;\n"
+                   "        const ga_size column = ga_split(&rest, (d%u + %d) / %d) * %d;\n"
+                   "        const ga_size row = ga_split(&rest, (d%u + %d) / %d) * %d;\n",
+                   kind, TILE, TILE + 1, c, TILE - 1, TILE, TILE, r, TILE - 1, TILE, TILE);
+    end = nd > 2 ? write_walk(end, nd - 2) : end + sprintf(end, "        k = rest;\n");
+    end += sprintf(end,
+                   "        f += (ga_ssize)(row + LID_0) * f%u + (ga_ssize)(column + LID_1) * f%u;\n"
+                   "        t += (ga_ssize)(row + LID_1) * t%u + (ga_ssize)(column + LID_0) * t%u;\n"
+                   "        GA_UNROLL\n"
+                   "        for (ga_uint y = 0; y < %d; y += %d)\n"
+                   "            if (row + LID_0 < d%u && column + LID_1 + y < d%u)\n"
+                   "                tile[LID_1 + y][LID_0] = *(GLOBAL_MEM const %s *)(f + (ga_ssize)y * f%u);\n"
+                   "        local_barrier();\n",
+                   r, c, r, c, TILE, TILE_THREADS, r, c, kind, c);
+    write_element(element, sizeof element, to, from, "LOCAL_MEM_ARG");
+    sprintf(end,
+            "        for (ga_uint y = 0; y < %d; y += %d, t += %d * t%u) {\n"
+            "            if (row + LID_1 + y < d%u && column + LID_0 < d%u) {\n"
+            "                LOCAL_MEM_ARG const %s *f = &tile[LID_0][LID_1 + y];\n"
+            "                %s\n            }\n        }\n        local_barrier();\n    }\n}\n",
+            TILE, TILE_THREADS, TILE_THREADS, r, r, c, kind, element);
+}
+
+static int copier_for(gpucontext *ctx, int to, int from, unsigned nd, int tiled, gpukernel **kernel)
 {
     if (to == from && !is_complex(to))
         to = from = as_bits(to);
     for (struct copier *c = ctx->copiers; c != NULL; c = c->next)
-        if (c->to == to && c->from == from && c->nd == (int)nd) {
+        if (c->to == to && c->from == from && c->nd == (int)nd && c->tiled == tiled) {
             *kernel = c->kernel;
             return GA_NO_ERROR;
         }
     struct copier *made = calloc(1, sizeof *made);
-    size_t size = 2048 + nd * 256;
-    char *text = malloc(size), *end = text, element[512], *log;
+    char *text = malloc(4096 + nd * 256), *end = text, *log;
     int types[5 + 3 * GA_MAX_DIMS] = {GA_BUFFER, GA_SIZE, GA_BUFFER, GA_SIZE, GA_SIZE};
     const int *all = types;
     const char *name = "copy_elements";
@@ -444,17 +504,11 @@ static int copier_for(gpucontext *ctx, int to, int from, unsigned nd, gpukernel 
         types[5 + 3 * i] = GA_SIZE;
         types[6 + 3 * i] = types[7 + 3 * i] = GA_SSIZE;
     }
-    end += sprintf(
-        end, ")\n{\n    for (ga_size i = GID_0 * LDIM_0 + LID_0; i < n; i += LDIM_0 * GDIM_0) {\n        ga_size rest "
-             "= i, k;\n"
-             "        GLOBAL_MEM char *t = to + to_offset;\n        GLOBAL_MEM const char *f = from + from_offset;\n");
-    for (unsigned i = nd; i-- > 0;)
-        end += i > 0
-                   ? sprintf(end, "        k = ga_split(&rest, d%u); t += (ga_ssize)k * t%u; f += (ga_ssize)k * f%u;\n",
-                             i, i, i)
-                   : sprintf(end, "        k = rest; t += (ga_ssize)k * t0; f += (ga_ssize)k * f0;\n");
-    write_element(element, sizeof element, to, from);
-    sprintf(end, "        %s\n    }\n}\n", element);
+    end += sprintf(end, ")\n{\n");
+    if (tiled)
+        write_tiled(end, to, from, nd);
+    else
+        write_plain(end, to, from, nd);
     int doubles = to == GA_DOUBLE || from == GA_DOUBLE || to == GA_CDOUBLE || from == GA_CDOUBLE;
     int code = gpukernel_build(ctx, text, doubles ? GA_USE_DOUBLE : 0, "", 1, &name, &count, &all, &made->kernel, &log);
     if (code != GA_NO_ERROR && log != NULL)
@@ -470,6 +524,7 @@ static int copier_for(gpucontext *ctx, int to, int from, unsigned nd, gpukernel 
     made->to = to;
     made->from = from;
     made->nd = (int)nd;
+    made->tiled = tiled;
     made->next = ctx->copiers;
     ctx->copiers = made;
     *kernel = made->kernel;
@@ -497,6 +552,40 @@ static unsigned merge_axes(unsigned nd, size_t *dims, ssize_t *a, ssize_t *b)
     return n;
 }
 
+static void move_axis(unsigned nd, unsigned axis, size_t *dims, ssize_t *a, ssize_t *b)
+{
+    size_t dim = dims[axis];
+    ssize_t first = a[axis], second = b[axis];
+    for (unsigned i = axis; i + 1 < nd; ++i) {
+        dims[i] = dims[i + 1];
+        a[i] = a[i + 1];
+        b[i] = b[i + 1];
+    }
+    dims[nd - 1] = dim;
+    a[nd - 1] = first;
+    b[nd - 1] = second;
+}
+
+/* Return whether a GPU should copy through tiles of local memory: whether the arrays are contiguous along different
+ * axes, which are not short. In this case, make these axes the last axes: first the axis of `f`, then the axis of `t`. */
+static int transposes(const device_info *info, unsigned nd, size_t *dims, ssize_t *t, ssize_t *f, size_t t_item,
+                      size_t f_item)
+{
+    unsigned along_t = nd, along_f = nd;
+    for (unsigned i = 0; i < nd; ++i) {
+        if ((size_t)labs(t[i]) == t_item)
+            along_t = i;
+        if ((size_t)labs(f[i]) == f_item)
+            along_f = i;
+    }
+    if (info->warp == 1 || info->max_group < TILE * TILE_THREADS || along_t == nd || along_f == nd || along_t == along_f
+        || dims[along_t] < TILE / 2 || dims[along_f] < TILE / 2 || f[along_t] == 0)
+        return 0;
+    move_axis(nd, along_f, dims, t, f);
+    move_axis(nd, along_f < along_t ? along_t - 1 : along_t, dims, t, f);
+    return 1;
+}
+
 /* Copy `from` to `to`. For each axis of `to`, `from_strides` has the stride in `from`: 0 if `from` is broadcast. */
 static int copy_strided(const GpuArray *to, const GpuArray *from, const ssize_t *from_strides)
 {
@@ -514,17 +603,28 @@ static int copy_strided(const GpuArray *to, const GpuArray *from, const ssize_t 
     unsigned nd = merge_axes(to->nd, dims, t, f);
     if (to->typecode == from->typecode && (nd == 0 || (nd == 1 && t[0] == (ssize_t)item && f[0] == (ssize_t)item)))
         return gpudata_move(to->data, to->offset, from->data, from->offset, n * item);
-    int code = copier_for(ctx, to->typecode, from->typecode, nd, &kernel);
+    int tiled = transposes(&ctx->info, nd, dims, t, f, item, GpuArray_ITEMSIZE(from));
+    int code = copier_for(ctx, to->typecode, from->typecode, nd, tiled, &kernel);
     if (code != GA_NO_ERROR)
         return code;
+    if (tiled) {
+        n = (dims[nd - 2] + TILE - 1) / TILE * ((dims[nd - 1] + TILE - 1) / TILE);
+        for (unsigned i = 0; i + 2 < nd; ++i)
+            n *= dims[i];
+    }
     void *args[5 + 3 * GA_MAX_DIMS] = {to->data, (void *)&to->offset, from->data, (void *)&from->offset, &n};
     for (unsigned i = 0; i < nd; ++i) {
         args[5 + 3 * i] = &dims[i];
         args[6 + 3 * i] = &t[i];
         args[7 + 3 * i] = &f[i];
     }
-    gpukernel_sched(kernel, n, &groups, &group);
-    return gpukernel_call(kernel, 1, &groups, &group, 0, args);
+    if (!tiled) {
+        gpukernel_sched(kernel, n, &groups, &group);
+        return gpukernel_call(kernel, 1, &groups, &group, 0, args);
+    }
+    size_t threads[2] = {TILE, TILE_THREADS}, most = (size_t)ctx->info.processors * 32,
+           many[2] = {n < most ? n : most, 1};
+    return gpukernel_call(kernel, 2, many, threads, 0, args);
 }
 
 /* Compute the range of bytes in the gpudata that the elements of an array cover. */

@@ -5,6 +5,11 @@
 #define CLUDA_H
 #define KERNEL extern "C" __global__
 #define WITHIN_KERNEL extern "C" __device__
+/* KERNEL void GA_ROOM_FOR(n, threads) name(...): a kernel that is launched with at most `threads` threads in a group. The
+ * registers of a processor suffice for n groups. Otherwise the compiler uses so few registers that it delays loads. */
+#define GA_ROOM_FOR(n, threads) __launch_bounds__(threads, n)
+/* Written before a loop: unroll it. The elements of an array with constant indices are then in registers. */
+#define GA_UNROLL _Pragma("unroll")
 #define GLOBAL_MEM
 #define LOCAL_MEM __shared__
 #define LOCAL_MEM_ARG
@@ -91,6 +96,31 @@ __device__ static inline ga_size ga_split(ga_size *rest, ga_size by)
                   quotient = (whole | by) >> 32 == 0 ? (ga_size)((ga_uint)whole / (ga_uint)by) : whole / by;
     *rest = quotient;
     return whole - quotient * by;
+}
+
+/* Return the value of x in the thread that is `by` places behind in the warp. All threads of the group call the
+ * function. The number of threads in the group is a power of two. GA_SHUFFLED: threads whose numbers in the group differ
+ * by less may exchange values in this way. */
+#define GA_SHUFFLED GA_WARP_SIZE
+#define ga_shuffle_down(x, by) ga_shuffle(x, by)
+
+__device__ static inline ga_uint ga_shuffle_word(ga_uint x, ga_uint by)
+{
+    const ga_uint threads = blockDim.x * blockDim.y * blockDim.z;
+    return __shfl_down_sync(threads < GA_WARP_SIZE ? (1u << threads) - 1 : 0xffffffffu, x, by);
+}
+
+template <typename T> __device__ static inline T ga_shuffle(T x, ga_uint by)
+{
+    union {
+        T value;
+        ga_uint words[(sizeof(T) + 3) / 4];
+    } from, to;
+    from.value = x;
+    GA_UNROLL
+    for (ga_uint i = 0; i < (sizeof(T) + 3) / 4; ++i)
+        to.words[i] = ga_shuffle_word(from.words[i], by);
+    return to.value;
 }
 
 #define load_half(p) ga_half2float(*(p))

@@ -11,6 +11,8 @@
 
 #define KERNEL __kernel
 #define WITHIN_KERNEL
+#define GA_ROOM_FOR(n, threads)
+#define GA_UNROLL /* OpenCL's compilers unroll short loops without being told */
 #define GLOBAL_MEM __global
 #define LOCAL_MEM __local
 #define LOCAL_MEM_ARG __local
@@ -90,6 +92,10 @@ static inline ga_size ga_split(ga_size *rest, ga_size by)
     *rest = quotient;
     return whole - quotient * by;
 }
+
+/* Kernels exchange values through local memory: OpenCL C 1.2 has no shuffles. */
+#define GA_SHUFFLED 1
+#define ga_shuffle_down(x, by) (x)
 
 #define load_half(p) ga_half2float(*(p))
 #define store_half(p, x) (*(p) = ga_float2half(x))

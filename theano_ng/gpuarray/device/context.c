@@ -270,6 +270,8 @@ int gpucontext_property(gpucontext *ctx, int property, void *value)
     case GA_CTX_PROP_MAXLSIZE2: *(size_t *)value = ctx->info.max_threads[property - GA_CTX_PROP_MAXLSIZE0]; break;
     case GA_CTX_PROP_VECTOR_BYTES: *(size_t *)value = ctx->info.vector_bytes; break;
     case GA_CTX_PROP_HAS_DOUBLE: *(size_t *)value = ctx->info.has_double != 0; break;
+    case GA_CTX_PROP_ARGUMENT_BYTES: *(size_t *)value = ctx->info.arguments; break;
+    case GA_CTX_PROP_LONG_ATOMICS: *(size_t *)value = (size_t)ctx->info.has_long_atomics; break;
     case GA_CTX_PROP_MAXGSIZE: *(size_t *)value = ctx->info.max_groups[0]; break;
     case GA_CTX_PROP_MAXGSIZE0:
     case GA_CTX_PROP_MAXGSIZE1:

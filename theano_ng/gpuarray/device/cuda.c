@@ -327,7 +327,8 @@ static int cuda_info(device *base, device_info *info)
     }
     info->processors = (unsigned)attribute(d, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
     info->warp = (unsigned)attribute(d, CU_DEVICE_ATTRIBUTE_WARP_SIZE);
-    info->has_double = info->has_half = 1;
+    info->arguments = 4096; /* on all devices; CUDA 12.1 passes more to devices since Volta */
+    info->has_double = info->has_half = info->has_long_atomics = 1;
     info->shares_addresses = 1;
     info->on_host = attribute(d, CU_DEVICE_ATTRIBUTE_INTEGRATED);
     return GA_NO_ERROR;

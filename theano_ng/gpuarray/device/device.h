@@ -37,7 +37,9 @@ typedef struct device_info {
     unsigned processors;
     unsigned warp;         /* threads that run in lockstep; 1 on CPUs */
     unsigned vector_bytes; /* size of the vectors in which one thread computes; 0 on GPUs */
+    size_t arguments;      /* bytes of all arguments of a kernel */
     int has_double, has_half;
+    int has_long_atomics; /* whether kernels have atomic functions for 64 bits */
     int on_host;          /* whether device memory is host memory */
     int shares_addresses; /* whether `copy` also accepts memory of other devices of this back end */
 } device_info;
@@ -109,6 +111,9 @@ const char *device_library(const char *which);
 const char *device_dialect(const char *table);
 int device_set_library(const char *which, const char *path);
 int device_set_dialect(const char *table, const char *text);
+/* Whether the OpenCL devices that are opened from now on run kernels as GPUs do, even if they are CPUs. Tests use this
+ * to run the code for GPUs. */
+void device_opencl_as_gpus(int on);
 
 /* The lock that callers of a back end's functions hold (Python's GIL). Back ends release it while a compiler runs. If
  * the pointers are NULL, there is no lock. The argument of `acquire` is the result of `release`. */

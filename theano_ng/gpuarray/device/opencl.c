@@ -48,6 +48,7 @@ enum {
     CL_DEVICE_MAX_WORK_GROUP_SIZE = 0x1004,
     CL_DEVICE_MAX_WORK_ITEM_SIZES = 0x1005,
     CL_DEVICE_MAX_MEM_ALLOC_SIZE = 0x1010,
+    CL_DEVICE_MAX_PARAMETER_SIZE = 0x1017,
     CL_DEVICE_MEM_BASE_ADDR_ALIGN = 0x1019,
     CL_DEVICE_GLOBAL_MEM_SIZE = 0x101F,
     CL_DEVICE_LOCAL_MEM_SIZE = 0x1023,
@@ -124,6 +125,7 @@ typedef struct {
     cl_device_id id;
     cl_context context;
     cl_command_queue queue;
+    int as_processor; /* whether kernels run as on CPUs: with few threads, which compute in vectors */
     int takes_turns;
     pthread_mutex_t turn;
     unsigned platform_number, number;
@@ -347,6 +349,13 @@ static int opencl_on_processor(opencl_device *d)
     return type & CL_DEVICE_TYPE_CPU && !(type & CL_DEVICE_TYPE_GPU);
 }
 
+static int as_gpus = 0; /* see device_opencl_as_gpus */
+
+void device_opencl_as_gpus(int on)
+{
+    as_gpus = on;
+}
+
 static int opencl_open(const char *name, int flags, device **opened)
 {
     (void)flags;
@@ -359,6 +368,7 @@ static int opencl_open(const char *name, int flags, device **opened)
     if (code != GA_NO_ERROR)
         return code;
     opencl_name_processor(d);
+    d->as_processor = opencl_on_processor(d) && !as_gpus;
     d->takes_turns = opencl_on_processor(d) && pthread_mutex_init(&d->turn, NULL) == 0;
     cl_int status;
     d->context = cl.clCreateContext(NULL, 1, &d->id, NULL, NULL, &status);
@@ -380,8 +390,8 @@ static int opencl_info(device *base, device_info *info)
     cl.clGetDeviceInfo(d->id, CL_DEVICE_VERSION, sizeof version - 1, version, NULL);
     cl.clGetDeviceInfo(d->id, CL_DRIVER_VERSION, sizeof driver - 1, driver, NULL);
     snprintf(info->id, sizeof info->id, "%u:%u", d->platform_number, d->number);
-    snprintf(info->binaries, sizeof info->binaries, "opencl %.50s %.60s %.30s %s", info->name, version, driver,
-             d->processor == NULL ? "" : d->processor);
+    snprintf(info->binaries, sizeof info->binaries, "opencl %.50s %.60s %.30s %s%s", info->name, version, driver,
+             d->processor == NULL ? "" : d->processor, opencl_on_processor(d) && !d->as_processor ? " as GPU" : "");
     info->memory = info->free_memory = opencl_number(d, CL_DEVICE_GLOBAL_MEM_SIZE);
     info->largest = opencl_number(d, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
     info->alignment = opencl_number(d, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8;
@@ -394,15 +404,17 @@ static int opencl_info(device *base, device_info *info)
         info->max_groups[axis] = (size_t)INT32_MAX; /* OpenCL does not limit the number of groups */
     }
     cl.clGetDeviceInfo(d->id, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof info->max_threads, info->max_threads, NULL);
+    info->arguments = opencl_number(d, CL_DEVICE_MAX_PARAMETER_SIZE);
     info->processors = (unsigned)opencl_number(d, CL_DEVICE_MAX_COMPUTE_UNITS);
     info->on_host = opencl_on_processor(d) ? 1 : (int)opencl_number(d, CL_DEVICE_HOST_UNIFIED_MEMORY);
-    info->warp = opencl_on_processor(d) ? 1 : 32;
-    info->vector_bytes =
-        opencl_on_processor(d) ? 4 * (unsigned)opencl_number(d, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT) : 0;
+    info->warp = d->as_processor ? 1 : 32;
+    info->vector_bytes = d->as_processor ? 4 * (unsigned)opencl_number(d, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT) : 0;
     if (cl.clGetDeviceInfo(d->id, CL_DEVICE_EXTENSIONS, 0, NULL, &size) == CL_SUCCESS
         && (extensions = calloc(1, size + 1)) != NULL
-        && cl.clGetDeviceInfo(d->id, CL_DEVICE_EXTENSIONS, size, extensions, NULL) == CL_SUCCESS)
+        && cl.clGetDeviceInfo(d->id, CL_DEVICE_EXTENSIONS, size, extensions, NULL) == CL_SUCCESS) {
         info->has_double = strstr(extensions, "cl_khr_fp64") != NULL;
+        info->has_long_atomics = strstr(extensions, "cl_khr_int64_base_atomics") != NULL;
+    }
     free(extensions);
     info->has_half = 1; /* kernels use only vload_half and vstore_half, which every device has */
     return GA_NO_ERROR;
@@ -545,7 +557,7 @@ static int opencl_build(device *base, const char *text, int flags, const char *o
         char *own = flags & GA_USE_OPENCL ? NULL : without_cluda(text);
         /* For CPUs, define GA_PROCESSOR: kernels then loop over adjacent elements, and the compiler vectorizes these
          * loops. */
-        const char *kind = opencl_on_processor(d) ? "#define GA_PROCESSOR 1\n#line 1\n" : "";
+        const char *kind = d->as_processor ? "#define GA_PROCESSOR 1\n#line 1\n" : "";
         const char *texts[3] = {own != NULL ? kind : "", own != NULL ? device_dialect("opencl") : "",
                                 own != NULL ? own : text};
         program = cl.clCreateProgramWithSource(d->context, 3, texts, NULL, &status);
@@ -583,6 +595,8 @@ static int opencl_kernel(device *base, void *program, const char *name, device_k
                                 NULL);
     cl.clGetKernelWorkGroupInfo(made, d->id, CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE, sizeof kernel->preferred,
                                 &kernel->preferred, NULL);
+    if (opencl_on_processor(d) && !d->as_processor)
+        kernel->preferred = 32;
     return opencl_keep((void ***)&d->kernels, &d->n_kernels, made);
 }
 

@@ -213,7 +213,8 @@ static int stub_info(device *base, device_info *info)
     }
     info->processors = 1;
     info->warp = 32;
-    info->has_double = info->has_half = info->shares_addresses = 1;
+    info->arguments = 1024;
+    info->has_double = info->has_half = info->has_long_atomics = info->shares_addresses = 1;
     return GA_NO_ERROR;
 }
 

@@ -2,6 +2,8 @@
 
 import functools
 
+import numpy as np
+
 from theano_ng import scalar
 from theano_ng.gpuarray.kernels.device_kernel import DeviceKernel, flags_of, sample
 from theano_ng.gpuarray.kernels.scalar_code import (
@@ -13,10 +15,15 @@ from theano_ng.gpuarray.kernels.scalar_code import (
     store,
     work_type,
 )
+from theano_ng.gpuarray.kernels.snippets import VECTOR_BYTES, Pack
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.loops.program import Access, elementwise_program
 from theano_ng.loops.source import scalar_apply
 from theano_ng.scalar.types import get_scalar_type
+
+# Limits of what a thread of a GPU computes at a time: the bytes of one operand, the bytes of all operands, and the
+# number of elementary ops.
+_PACK_BYTES, _ALL_PACKS_BYTES, _PACK_OPS = 64, 256, 256
 
 
 @functools.lru_cache(maxsize=4096)
@@ -56,6 +63,44 @@ def elemwise_kernels(program, rank, context, numbers=()):
     return [DeviceKernel(source, types, context, flags, support, program=program) for source, types in kernels]
 
 
+def vector_width(dtypes, ops=1):
+    """Return the number of adjacent elements that a thread of a GPU computes at a time.
+
+    The elements of the narrowest operand fill a vector of 16 bytes, unless the elements of all operands then need too
+    many registers, or the code becomes too long. 1 means that no operand is loaded or stored as vectors.
+
+    Parameters
+    ----------
+    dtypes : sequence of str
+        Dtypes of the operands that are loaded and stored for each element.
+    ops : int
+        The length of the code for one element, in elementary ops.
+    """
+    sizes = [np.dtype(dtype).itemsize for dtype in dtypes]
+    if not sizes or max(sizes) > VECTOR_BYTES // 2:
+        return 1
+    width = VECTOR_BYTES // min(sizes)
+    while width > 1 and (
+        width * max(sizes) > _PACK_BYTES or width * sum(sizes) > _ALL_PACKS_BYTES or width * ops > _PACK_OPS
+    ):
+        width //= 2
+    return width
+
+
+def _count_ops(op):
+    """Return the length of the code of a scalar op, in elementary ops. The code of a special function counts as long as
+    the longest code that is repeated.
+    """
+    if getattr(op, "_program", None) is not None:
+        return sum(_count_ops(inner.op) for inner in op._ensure_graph()[2])
+    return 1 if getattr(op, "scipy_name", None) in (None, "erf", "erfc") else _PACK_OPS
+
+
+def elements_per_thread(program):
+    """Return the number of adjacent elements that a thread of a GPU computes at a time if the operands are contiguous."""
+    return _KernelSource(program).width
+
+
 class _KernelSource:
     """A writer of the source code of both kernels of an elementwise node.
 
@@ -73,6 +118,9 @@ class _KernelSource:
         self.code = elemwise_code(step.op, self.dtypes[: self.nin], step.dtypes)
         self.accesses = [x.access for x in operands]
         self.operands = range(len(operands))
+        # The operands that are loaded or stored for each element, and the number of elements in their packs
+        self.moving = [k for k in self.operands if self.accesses[k] != Access.HOISTED]
+        self.width = vector_width([self.dtypes[k] for k in self.moving], _count_ops(step.op))
 
     def contiguous_types(self):
         return (pygpu.SIZE, *[kind for k in self.operands for kind in self._types(k)])
@@ -81,19 +129,65 @@ class _KernelSource:
         return (self.dtypes[k],) if k in self.numbers else ("*", pygpu.SIZE)
 
     def contiguous(self):
-        hoisted = {k for k in self.operands if self.accesses[k] == Access.HOISTED}
+        hoisted = set(self.operands).difference(self.moving)
         return "\n".join(
             [
                 "KERNEL void KERNEL_NAME(ga_size tng_n, %s)" % ", ".join(self._pointer(k) for k in self.operands),
                 "{",
                 *[self._begin(k) for k in self.operands],
                 *[self._hoist(k) for k in sorted(hoisted)],
-                "    TNG_EACH(tng_i, tng_n, 0) {",
-                *self._element(hoisted, lambda k: "tng_p%d[tng_i]" % k),
-                "    }",
+                *self._loop(hoisted),
                 "}\n",
             ]
         )
+
+    def _loop(self, hoisted):
+        """Return the loop over the elements of contiguous operands."""
+        element = self._element(hoisted, lambda k: "tng_p%d[tng_i]" % k)
+        plain = ["    TNG_EACH(tng_i, tng_n, 0) {", *element, "    }"]
+        if self.width == 1:
+            return plain
+        return [
+            "#ifdef GA_PROCESSOR",
+            *plain,
+            "#else",
+            *self._packs(hoisted),
+            "    TNG_EACH(tng_rest, tng_n - tng_packs * %d, 0) {" % self.width,
+            "        const ga_size tng_i = tng_rest < tng_head ? tng_rest : tng_rest + tng_packs * %d;" % self.width,
+            *element,
+            "    }",
+            "#endif",
+        ]
+
+    def _packs(self, hoisted):
+        """Return the loop in which a thread computes `width` adjacent elements, which it loads and stores as vectors.
+
+        The elements before the first pack (``tng_head``) are not aligned. If the operands are not aligned alike, there
+        are no packs (``tng_packs`` is 0).
+        """
+        width = self.width
+        packs = {k: Pack(self.dtypes[k], width) for k in self.moving}
+        first = min(packs, key=lambda k: packs[k].size)
+        aligned = [
+            "(((ga_size)tng_p%d + tng_head * %d) & %d) == 0" % (k, p.size, p.bytes - 1) for k, p in packs.items()
+        ]
+        lines = [
+            "    ga_size tng_head = -((ga_size)tng_p%d / %d) & %d;" % (first, packs[first].size, width - 1),
+            "    if (tng_head > tng_n) tng_head = tng_n;",
+            "    const ga_size tng_packs = %s ? (tng_n - tng_head) / %d : 0;" % (" && ".join(aligned), width),
+            "    TNG_EACH(tng_pack, tng_packs, 0) {",
+        ]
+        for k, pack in packs.items():
+            lines.append("        " + pack.declare("tng_w%d" % k))
+            if k < self.nin:
+                lines.append("        " + pack.move("tng_w%d" % k, "(tng_p%d + tng_head)" % k, "tng_pack"))
+        lines += ["        GA_UNROLL", "        for (ga_uint tng_l = 0; tng_l < %d; ++tng_l) {" % width]
+        lines += self._element(hoisted, lambda k: "tng_w%d.e[tng_l]" % k)
+        lines.append("        }")
+        for k, pack in packs.items():
+            if k >= self.nin:
+                lines.append("        " + pack.move("tng_w%d" % k, "(tng_p%d + tng_head)" % k, "tng_pack", True))
+        return [*lines, "    }"]
 
     def strided_types(self, rank):
         types = [pygpu.SIZE] * rank
@@ -102,7 +196,7 @@ class _KernelSource:
         return tuple(types)
 
     def strided(self, rank):
-        moving = [k for k in self.operands if self.accesses[k] != Access.HOISTED]
+        moving = self.moving
         hoisted = set(self.operands).difference(moving)
         last = rank - 1
         arguments = ["ga_size tng_d%d" % d for d in range(rank)]
@@ -114,8 +208,8 @@ class _KernelSource:
         lines += [self._hoist(k) for k in sorted(hoisted)]
         if rank > 1:
             lines.append("    const ga_size tng_rows = %s;" % " * ".join("tng_d%d" % d for d in range(last)))
-            # Do not use TNG_EACH for this loop over rows: TNG_EACH lets the compiler vectorize the loop itself, but the
-            # compiler has to vectorize the inner loop.
+            # Do not use TNG_EACH_OF_ROW for this loop over rows: the macro lets the compiler vectorize the loop itself,
+            # but the compiler has to vectorize the inner loop.
             lines.append(
                 "    for (ga_size tng_r = (ga_size)GID_1 * LDIM_1 + LID_1; tng_r < tng_rows; tng_r += (ga_size)GDIM_1 * LDIM_1) {"
             )
@@ -140,7 +234,7 @@ class _KernelSource:
 
     def _row(self, hoisted, last):
         element = lambda k: "tng_q%d[(ga_ssize)tng_i * tng_s%d_%d]" % (k, k, last)
-        return ["    TNG_EACH(tng_i, tng_d%d, 0) {" % last, *self._element(hoisted, element), "    }"]
+        return ["    TNG_EACH_OF_ROW(tng_i, tng_d%d, 0) {" % last, *self._element(hoisted, element), "    }"]
 
     def _memory(self, k):
         return "GLOBAL_MEM %s%s" % ("const " if k < self.nin else "", element_type(self.dtypes[k]))

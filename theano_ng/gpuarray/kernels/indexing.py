@@ -3,6 +3,8 @@
 native/subtensor.c launches the kernels.
 """
 
+import numpy as np
+
 from theano_ng.gpuarray.kernels import index_errors, snippets
 from theano_ng.gpuarray.kernels.device_kernel import DeviceKernel, flags_of, sample
 from theano_ng.gpuarray.kernels.snippets import SIZE, SSIZE
@@ -14,9 +16,11 @@ NO_OFFSET = "(-(ga_long)0x7fffffffffffffff - 1)"
 _ATOMIC = {"int32": "i", "uint32": "I", "int64": "l", "uint64": "L", "float16": "e", "float32": "f", "float64": "d"}
 
 
-def has_atomic_add(dtype):
-    """Return True if devices can add values of this dtype atomically."""
-    return dtype in _ATOMIC
+def has_atomic_add(dtype, context):
+    """Return True if the device of a context can add values of this dtype atomically. Some OpenCL devices cannot if the
+    values have 8 bytes.
+    """
+    return dtype in _ATOMIC and (np.dtype(dtype).itemsize < 8 or context.has_long_atomics)
 
 
 def _add(dtype, to, value):

@@ -8,6 +8,7 @@ from theano_ng import scalar
 from theano_ng.gpuarray.fp16_help import work_dtype
 from theano_ng.gpuarray.kernels.device_kernel import DeviceKernel, flags_of, sample
 from theano_ng.gpuarray.kernels.scalar_code import PROLOGUE, element_type, load, scalar_code, store, work_type
+from theano_ng.gpuarray.kernels.snippets import Pack
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.loops.program import Fold, fold_program
 from theano_ng.loops.source import scalar_apply
@@ -55,7 +56,7 @@ class _KernelSource:
 
 
 _TEXT = """
-KERNEL void KERNEL_NAME(ga_size tng_outputs, ga_size tng_length, ga_size tng_piece, ga_uint tng_by_column%(lengths)s,
+KERNEL void GA_ROOM_FOR(%(groups)d, %(group)d) KERNEL_NAME(ga_size tng_outputs, ga_size tng_length, ga_size tng_piece, ga_uint tng_by_column%(lengths)s,
                         GLOBAL_MEM const %(X)s *tng_x, ga_size tng_xo%(strides)s, GLOBAL_MEM %(Z)s *tng_z, ga_size tng_zo, GLOBAL_MEM %(P)s *tng_parts)
 {
     const ga_size tng_from = (ga_size)GID_1 * tng_piece;
@@ -111,7 +112,7 @@ KERNEL void KERNEL_NAME(ga_size tng_outputs, ga_size tng_length, ga_size tng_pie
     const ga_uint tng_wide = tng_by_column ? LDIM_0 : LDIM_1, tng_many = tng_by_column ? LDIM_1 : LDIM_0;
     const ga_uint tng_slot = LID_1 * LDIM_0 + LID_0, tng_next = tng_by_column ? LDIM_0 : 1;
     const ga_size tng_here = tng_to - tng_from;
-    const ga_uint tng_active = tng_here < tng_many ? (ga_uint)tng_here : tng_many;
+    const ga_uint tng_active = %(active)s;
     for (ga_size tng_base = (ga_size)GID_0 * tng_wide; tng_base < tng_outputs; tng_base += (ga_size)GDIM_0 * tng_wide) {
         const ga_size tng_k = tng_base + tng_across, tng_output = tng_k;
         %(A)s tng_acc%(start)s;
@@ -119,27 +120,45 @@ KERNEL void KERNEL_NAME(ga_size tng_outputs, ga_size tng_length, ga_size tng_pie
             GLOBAL_MEM const %(X)s *tng_row = tng_x;
             %(find_output)s
             ga_size tng_r = tng_from + tng_along;
-            {
-                GLOBAL_MEM const %(X)s *tng_q = tng_row;
-                %(find_element)s
-                %(load)s
-                tng_acc = tng_value;
+%(begin)s
+            /* Load several elements before the first of them is used. */
+            for (; tng_r + (ga_size)%(more)d * tng_many < tng_to; tng_r += (ga_size)%(loads)d * tng_many) {
+                %(X)s tng_some[%(loads)d];
+                GA_UNROLL
+                for (ga_uint tng_l = 0; tng_l < %(loads)d; ++tng_l) {
+                    GLOBAL_MEM const %(X)s *tng_q = tng_row;
+                    %(find_some)s
+                    tng_some[tng_l] = *tng_q;
+                }
+                GA_UNROLL
+                for (ga_uint tng_l = 0; tng_l < %(loads)d; ++tng_l) {
+                    %(load_some)s
+                    %(combine)s
+                }
             }
-            for (tng_r += tng_many; tng_r < tng_to; tng_r += tng_many) {
+            for (; tng_r < tng_to; tng_r += tng_many) {
                 GLOBAL_MEM const %(X)s *tng_q = tng_row;
                 %(find_element)s
                 %(load)s
                 %(combine)s
             }
-            tng_local[tng_slot] = tng_acc;
         }
-        /* Tree reduction: combine the upper half of the accumulators with the lower half, until one remains. */
-        for (ga_uint tng_step = tng_many / 2; tng_step > 0; tng_step /= 2) {
+        tng_local[tng_slot] = tng_acc;
+        /* Tree reduction: combine the upper half of the accumulators with the lower half, until one remains. If they are
+         * in one warp, use shuffles, otherwise local memory. */
+        ga_uint tng_step = tng_many / 2;
+        for (; tng_step * tng_next >= GA_SHUFFLED; tng_step /= 2) {
             local_barrier();
             if (tng_k < tng_outputs && tng_along < tng_step && tng_along + tng_step < tng_active) {
                 const %(A)s tng_value = tng_local[tng_slot + tng_step * tng_next];
                 %(combine)s
                 tng_local[tng_slot] = tng_acc;
+            }
+        }
+        for (; tng_step > 0; tng_step /= 2) {
+            const %(A)s tng_value = ga_shuffle_down(tng_acc, tng_step * tng_next);
+            if (tng_k < tng_outputs && tng_along < tng_step && tng_along + tng_step < tng_active) {
+                %(combine)s
             }
         }
         if (tng_along == 0 && tng_k < tng_outputs) {
@@ -186,6 +205,67 @@ _LANES_TEXT = """
             const %(A)s tng_value = tng_lanes[0];
             %(combine)s
         }"""
+
+# On GPUs, the accumulators of a thread start in the same way. Contiguous elements are loaded as packs (`snippets.Pack`),
+# four packs before the first of them is used. The elements before the first and behind the last pack are loaded
+# separately.
+_PACKS_TEXT = """
+            %(first)s
+            %(count_packs)s
+            ga_size tng_v = tng_along;
+            %(A)s tng_lanes[4] = {tng_acc, tng_acc, tng_acc, tng_acc};
+            for (; tng_v + (ga_size)3 * tng_many < tng_packs; tng_v += (ga_size)4 * tng_many) {
+                union { %(vector)s w[4]; %(X)s e[4 * %(width)d]; } tng_some;
+                GA_UNROLL
+                for (ga_uint tng_l = 0; tng_l < 4; ++tng_l) {
+                    GLOBAL_MEM const %(X)s *tng_q = tng_row;
+                    %(find_pack)s
+                    tng_some.w[tng_l] = *(GLOBAL_MEM const %(vector)s *)tng_q;
+                }
+                GA_UNROLL
+                for (ga_uint tng_m = 0; tng_m < %(width)d; ++tng_m) {
+                    GA_UNROLL
+                    for (ga_uint tng_l = 0; tng_l < 4; ++tng_l) {
+                        %(load_of_pack)s
+                        %(combine_lane)s
+                    }
+                }
+            }
+            GA_UNROLL
+            for (ga_uint tng_l = 0; tng_l < 4; ++tng_l) {
+                const %(A)s tng_value = tng_lanes[tng_l];
+                %(combine)s
+            }
+            for (; tng_v < tng_packs; tng_v += tng_many) {
+                union { %(vector)s w[1]; %(X)s e[%(width)d]; } tng_some;
+                const ga_uint tng_l = 0;
+                GLOBAL_MEM const %(X)s *tng_q = tng_row;
+                %(find_pack)s
+                tng_some.w[0] = *(GLOBAL_MEM const %(vector)s *)tng_q;
+                GA_UNROLL
+                for (ga_uint tng_m = 0; tng_m < %(width)d; ++tng_m) {
+                    %(load_of_pack)s
+                    %(combine)s
+                }
+            }
+            if (tng_packs > 0) {
+                for (ga_size tng_s = tng_along; tng_s < tng_here - tng_packs * %(width)d; tng_s += tng_many) {
+                    GLOBAL_MEM const %(X)s *tng_q = tng_row + tng_from + (tng_s < tng_head ? tng_s : tng_s + tng_packs * %(width)d);
+                    %(load)s
+                    %(combine)s
+                }
+                tng_r = tng_to;
+            }"""
+
+# The accumulator of a thread starts with its first element.
+_FIRST_OF_THREAD = """
+            {
+                GLOBAL_MEM const %(X)s *tng_q = tng_row;
+                %(find_element)s
+                %(load)s
+                tng_acc = tng_value;
+                tng_r += tng_many;
+            }"""
 
 _ONE_BY_ONE = """
         for (ga_size tng_r = tng_from; tng_r < tng_to; ++tng_r) {
@@ -260,6 +340,8 @@ def reduce_text(program, kept_rank, reduced_rank):
         return "{ %s }" % " ".join(lines)
 
     last = "tng_sr%d" % (reduced_rank - 1)
+    # The number of elements that a thread of a GPU loads before it uses the first of them, unless it loads packs
+    loads = 4 if reduced_rank > 1 or np.dtype(in_dtype).itemsize > 2 else 8
     start = " = %s" % (c_literal(acc, np.asarray(identity).astype(acc)) if identity is not None else "0")
     words = dict(
         X=element_type(in_dtype),
@@ -269,6 +351,9 @@ def reduce_text(program, kept_rank, reduced_rank):
         block=_BLOCK,
         lanes=_LANES,
         group=GROUP,
+        # The number of groups for whose registers a processor has room. An op that is applied first, and the indices
+        # along many axes, may need many registers.
+        groups=4 if pre is None and kept_rank == reduced_rank == 1 else 2,
         start=start,
         lengths="".join(
             [", ga_size tng_k%d" % d for d in range(1, kept_rank)]
@@ -283,6 +368,11 @@ def reduce_text(program, kept_rank, reduced_rank):
         find_element=find("tng_r", "tng_q", reduced_rank, "tng_r", "tng_sr"),
         empty_lanes="for (ga_uint tng_l = 0; tng_l < tng_count; ++tng_l) tng_lanes[tng_l]%s;" % start,
         load=value("(*tng_q)"),
+        load_some=value("tng_some[tng_l]"),
+        load_of_pack=value("tng_some.e[tng_l * %d + tng_m]" % Pack.of(in_dtype).width),
+        find_some=find("tng_r + (ga_size)tng_l * tng_many", "tng_q", reduced_rank, "tng_r", "tng_sr"),
+        loads=loads,
+        more=loads - 1,
         load_column=value("tng_q[(ga_ssize)tng_l * tng_sk%d]" % (kept_rank - 1)),
         combine=combine("tng_acc"),
         combine_lane=combine("tng_lanes[tng_l]"),
@@ -306,10 +396,47 @@ def reduce_text(program, kept_rank, reduced_rank):
         )
     with_lanes = identity is not None or type(scalar_op).__name__ in _IDEMPOTENT
     words["along_row"] = (_LANES_TEXT if with_lanes else _ONE_BY_ONE) % words
+    words.update(_packs(in_dtype, reduced_rank, find))
+    words["begin"] = (_PACKS_TEXT if with_lanes else _FIRST_OF_THREAD) % words
+    words["active"] = "tng_many" if with_lanes else "tng_here < tng_many ? (ga_uint)tng_here : tng_many"
     types = [pygpu.SIZE] * 3 + ["uint32"] + [pygpu.SIZE] * (kept_rank + reduced_rank - 2)
     types += ["*", pygpu.SIZE, *[pygpu.SSIZE] * (kept_rank + reduced_rank), "*", pygpu.SIZE, "*"]
     flags = flags_of(in_dtype, acc, out_dtype) | (pygpu.USE_DOUBLE if doubles else 0)
     return _KernelSource(_TEXT % words, tuple(types), flags, tuple(support))
+
+
+def _packs(dtype, rank, find):
+    """Return the parts of the text of a kernel that find the packs of a row: their number, and the element at which a
+    pack begins.
+
+    A row of one axis may begin and end anywhere. If a row has several axes, no pack may extend over the end of the
+    inner axis.
+    """
+    pack, last = Pack.of(dtype), "tng_sr%d" % (rank - 1)
+    width = pack.width
+    index = "tng_from + tng_head + (tng_v + (ga_size)tng_l * tng_many) * %d" % width
+    if rank == 1:
+        lines = [
+            "ga_size tng_head = -((ga_size)(tng_row + tng_from) / %d) & %d;" % (pack.size, width - 1),
+            "if (tng_head > tng_here) tng_head = tng_here;",
+            "const ga_size tng_packs = !tng_by_column && %s == 1 ? (tng_here - tng_head) / %d : 0;" % (last, width),
+        ]
+        return dict(vector=pack.vector, width=width, count_packs=" ".join(lines), find_pack="tng_q += %s;" % index)
+    whole = ["(ga_size)tng_row", "tng_from * %d" % pack.size, "tng_here * %d" % pack.size]
+    whole += ["tng_r%d * %d" % (rank - 1, pack.size)] + [
+        "(ga_size)tng_sr%d * %d" % (d, pack.size) for d in range(rank - 1)
+    ]
+    lines = [
+        "const ga_size tng_head = 0;",
+        "const ga_size tng_packs = !tng_by_column && %s == 1 && ((%s) & %d) == 0 ? tng_here / %d : 0;"
+        % (last, " | ".join(whole), pack.bytes - 1, width),
+    ]
+    return dict(
+        vector=pack.vector,
+        width=width,
+        count_packs=" ".join(lines),
+        find_pack=find(index, "tng_q", rank, "tng_r", "tng_sr"),
+    )
 
 
 def reduction_program(scalar_op, pre_scalar_op, in_dtype, acc_dtype, out_dtype):

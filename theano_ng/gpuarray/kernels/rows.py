@@ -544,16 +544,29 @@ class _Writer:
             lines.append(combined)
         lines.append("}")
         for k in plan.folds:
-            local = "tng_local_%s" % self._acc(k)
+            acc, local = "tng_acc%d" % k, "tng_local_%s" % self._acc(k)
+            upper = "if (LID_0 < tng_step && LID_0 + tng_step < tng_active)"
             lines += [
-                "%s[tng_slot] = tng_acc%d;" % (local, k),
-                "for (ga_uint tng_step = LDIM_0 / 2; tng_step > 0; tng_step /= 2) {",
+                "{",
+                "%s[tng_slot] = %s;" % (local, acc),
+                "ga_uint tng_step = LDIM_0 / 2;",
+                # Threads of different warps exchange values through local memory, and threads of a warp by shuffles.
+                "for (; tng_step >= GA_SHUFFLED; tng_step /= 2) {",
                 "local_barrier();",
-                "if (LID_0 < tng_step && LID_0 + tng_step < tng_active)",
-                self._combine(k, "%s[tng_slot]" % local, "%s[tng_slot + tng_step]" % local),
+                "%s {" % upper,
+                self._combine(k, acc, "%s[tng_slot + tng_step]" % local),
+                "%s[tng_slot] = %s;" % (local, acc),
                 "}",
+                "}",
+                "for (; tng_step > 0; tng_step /= 2) {",
+                "const %s tng_other = ga_shuffle_down(%s, tng_step);" % (work_type(self._acc(k)), acc),
+                upper,
+                self._combine(k, acc, "tng_other"),
+                "}",
+                "if (LID_0 == 0) %s[tng_slot] = %s;" % (local, acc),
                 "local_barrier();",
                 self._finish(k, "%s[tng_slot - LID_0]" % local),
                 "local_barrier();",
+                "}",
             ]
         return lines

@@ -145,7 +145,8 @@ def _prologue():
         "#ifdef TNG_HAS_DOUBLE",
         "TNG_FUNCTION npy_uint16 tng_double_to_half(npy_float64 value) { return ga_double2half(value).data; }",
         "#endif",
-        # TNG_EACH is a loop over the indices below `count` that belong to a thread. `axis` is an axis of the launch.
+        # TNG_EACH and TNG_EACH_OF_ROW are loops over the indices below `count` that belong to a thread. `axis` is an
+        # axis of the launch.
         "#ifdef GA_PROCESSOR",
         # On CPUs, each thread has a contiguous range of indices, so that the compiler can vectorize the loop.
         "#define TNG_EACH(i, count, axis) \\",
@@ -153,9 +154,18 @@ def _prologue():
         "    const ga_size i##_begin = ((ga_size)GID_##axis * LDIM_##axis + LID_##axis) * i##_piece; \\",
         "    const ga_size i##_end = i##_begin + i##_piece < (count) ? i##_begin + i##_piece : (count); \\",
         "    for (ga_size i = i##_begin; i < i##_end; ++i)",
+        "#define TNG_EACH_OF_ROW TNG_EACH",
         "#else",
-        # On GPUs, adjacent threads access adjacent elements, so that the device coalesces the accesses.
+        # On GPUs, adjacent threads access adjacent elements, so that the device coalesces the accesses. TNG_EACH counts
+        # in 32 bits, in blocks of 2^31 indices: kernels for contiguous arrays then need fewer registers. Kernels for
+        # strided arrays need more, because they multiply the index in 64 bits. They use TNG_EACH_OF_ROW.
         "#define TNG_EACH(i, count, axis) \\",
+        "    const ga_uint i##_first = (ga_uint)GID_##axis * LDIM_##axis + LID_##axis, i##_step = (ga_uint)GDIM_##axis * LDIM_##axis; \\",
+        "    for (ga_size i##_block = 0; i##_block < (count); i##_block += 0x80000000u) \\",
+        "        for (ga_uint i##_at = i##_first, i##_end = (count) - i##_block < 0x80000000u ? (ga_uint)((count) - i##_block) : 0x80000000u; \\",
+        "             i##_at < i##_end; i##_at += i##_step) \\",
+        "            for (ga_size i = i##_block + i##_at, i##_once = 1; i##_once; i##_once = 0)",
+        "#define TNG_EACH_OF_ROW(i, count, axis) \\",
         "    for (ga_size i = (ga_size)GID_##axis * LDIM_##axis + LID_##axis; i < (count); i += (ga_size)GDIM_##axis * LDIM_##axis)",
         "#endif",
         "#endif",

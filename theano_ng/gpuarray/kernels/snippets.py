@@ -29,6 +29,63 @@ SIZE, SSIZE = pygpu.SIZE, pygpu.SSIZE
 GRID_STRIDE_LOOP = "for (ga_size i = (ga_size)GID_0 * LDIM_0 + LID_0; i < n; i += (ga_size)LDIM_0 * GDIM_0)"
 
 
+# On GPUs, a thread loads and stores vectors of this number of bytes.
+VECTOR_BYTES = 16
+# The types of vectors, by their size in bytes. They have the same names in CUDA and OpenCL.
+_VECTORS = {2: "ga_ushort", 4: "ga_uint", 8: "uint2", 16: "uint4"}
+
+
+class Pack:
+    """Adjacent elements of an array that a thread loads or stores as vectors.
+
+    In kernels, a pack is a variable with two members: ``e`` contains the elements, and ``w`` the vectors.
+
+    Attributes
+    ----------
+    size, width : int
+        The size of an element in bytes, and the number of elements.
+    bytes : int
+        The size of a vector. An array has to be aligned to this size.
+    count : int
+        The number of vectors.
+    vector : str
+        The type of a vector.
+    """
+
+    def __init__(self, dtype, width):
+        self.dtype, self.width = dtype, width
+        self.size = np.dtype(dtype).itemsize
+        self.bytes = min(self.size * width, VECTOR_BYTES)
+        self.count = self.size * width // self.bytes
+        self.vector = _VECTORS[self.bytes]
+
+    @classmethod
+    def of(cls, dtype):
+        """Return the pack that is one vector of elements of this dtype."""
+        return cls(dtype, VECTOR_BYTES // np.dtype(dtype).itemsize)
+
+    def declare(self, name):
+        """Return the declaration of a pack."""
+        return "union { %s w[%d]; %s e[%d]; } %s;" % (self.vector, self.count, TYPES[self.dtype], self.width, name)
+
+    def move(self, name, pointer, index, stores=False):
+        """Return the statements that load a pack from an array (or store it), which begins at an aligned pointer. The
+        index counts packs.
+        """
+        const = "" if stores else "const "
+        lines = []
+        for m in range(self.count):
+            at = "((GLOBAL_MEM %s%s *)%s)[%s]" % (
+                const,
+                self.vector,
+                pointer,
+                index if self.count == 1 else "%s * %d + %d" % (index, self.count, m),
+            )
+            inside = "%s.w[%d]" % (name, m)
+            lines.append("%s = %s;" % ((at, inside) if stores else (inside, at)))
+        return " ".join(lines)
+
+
 def element(dtype):
     """Return the type of array elements on the device."""
     return TYPES[dtype]

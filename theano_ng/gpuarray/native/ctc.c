@@ -108,13 +108,13 @@ static int compute(PyGpuArrayObject *x, PyGpuArrayObject *cost, PyGpuArrayObject
     Arguments paths = args, gradients = args;
     args_array(&paths, &cost->ga, &cost->ga.offset);
     args_push(&paths, &with_gradient);
-    status = steps == 0 ? 0 : gpu_run_groups((gpukernel *)(intptr_t)params->norms, steps, wide, args.at, who);
+    status = steps == 0 ? 0 : gpu_run_groups((gpukernel *)(intptr_t)params->norms, steps, 1, wide, args.at, who);
     if (status == 0 && batch > 0)
-        status = gpu_run_groups((gpukernel *)(intptr_t)params->paths, batch,
+        status = gpu_run_groups((gpukernel *)(intptr_t)params->paths, batch, 1,
                                 group_for(states, params->group, x->context), paths.at, who);
     if (status == 0 && z != NULL && steps > 0) {
         args_array(&gradients, &z->ga, &z->ga.offset);
-        status = gpu_run_groups((gpukernel *)(intptr_t)params->gradients, steps, wide, gradients.at, who);
+        status = gpu_run_groups((gpukernel *)(intptr_t)params->gradients, steps, 1, wide, gradients.at, who);
     }
     gpudata_release(work);
     return status;

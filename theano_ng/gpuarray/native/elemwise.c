@@ -19,8 +19,9 @@ enum { VARYING, HOISTED, MAYBE_BROADCAST };
  * contiguous, strided: the kernels
  * ndim: rank of the operands
  * rank: number of axes of the strided kernel; 0 if there is no strided kernel
- * axis, results: the axis of the slices, and the number of results of `elemwise_in_slices` */
-NATIVE_TABLE(elemwise, operand, operands, context, contiguous, strided, ndim, rank, axis, results);
+ * axis, results: the axis of the slices, and the number of results of `elemwise_in_slices`
+ * per_thread: number of elements that a thread of a GPU computes at a time if the operands are contiguous */
+NATIVE_TABLE(elemwise, operand, operands, context, contiguous, strided, ndim, rank, per_thread, axis, results);
 NATIVE_READER(elemwise)
 
 /* Compute the common shape of the inputs. Return 0, or -1 with an exception set. */
@@ -131,8 +132,9 @@ static size_t at_most(size_t n, size_t most)
 /* The largest element that is passed by value, in bytes */
 enum { LARGEST_NUMBER = 16 };
 
-static int run_contiguous(gpukernel *kernel, size_t n, int count, const struct operand_params *operands,
-                          PyGpuArrayObject *const *a, char (*numbers)[LARGEST_NUMBER])
+static int run_contiguous(gpukernel *kernel, size_t n, size_t per_thread, int count,
+                          const struct operand_params *operands, PyGpuArrayObject *const *a,
+                          char (*numbers)[LARGEST_NUMBER])
 {
     const device_info *info = &gpukernel_context(kernel)->info;
     void *args[1 + 2 * count];
@@ -144,7 +146,7 @@ static int run_contiguous(gpukernel *kernel, size_t n, int count, const struct o
             args[n_args++] = &a[k]->ga.offset;
     }
     if (info->warp > 1)
-        return gpu_run(kernel, n, args, "GpuElemwise");
+        return gpu_run(kernel, (n + per_thread - 1) / per_thread, args, "GpuElemwise");
     /* On a CPU, starting a thread takes as long as processing a few thousand elements. Therefore start another thread
      * only for every 4096 elements, and at most one thread for each processor. */
     size_t groups = at_most(n / 4096 + 1, info->processors), group = 1;
@@ -278,7 +280,8 @@ static int compute(int nin, int nout, PyObject **in, PyObject **out, PyGpuArrayO
     if (empty)
         return 0;
     if (in_c_order || in_f_order || params->rank == 0)
-        return run_contiguous((gpukernel *)(intptr_t)params->contiguous, n, count, operands, a, numbers);
+        return run_contiguous((gpukernel *)(intptr_t)params->contiguous, n, (size_t)params->per_thread, count, operands,
+                              a, numbers);
     return run_strided((gpukernel *)(intptr_t)params->strided, nd, (int)params->rank, nin, count, operands, dims, a,
                        numbers);
 }

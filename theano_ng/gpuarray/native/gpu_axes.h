@@ -116,15 +116,32 @@ static inline int gpu_run_watched(gpukernel *kernel, size_t n, const Arguments *
     return code == GA_NO_ERROR ? 0 : gpu_failed(ctx, code, what);
 }
 
-/* Launch a kernel for n tasks. A group of at most `most` threads does each task. */
-static inline int gpu_run_groups(gpukernel *kernel, size_t n, size_t most, void *const *args, const char *what)
+/* Return the number of pieces into which each of n lines is cut, so that groups of `group` threads for all pieces keep
+ * the device busy, and set *piece to the length of a piece. `threads`: see gpu_threads(). A piece has at least `shortest`
+ * elements, unless the line is shorter. */
+static inline size_t gpu_pieces(size_t threads, size_t group, size_t n, size_t length, size_t shortest, size_t *piece)
 {
-    size_t groups = 0, group = most, largest = most;
+    enum { ALIGNED = 64 }; /* pieces of contiguous lines begin at multiples of the size of a transfer from memory */
+    size_t pieces = 4 * threads / group / n;
+    if (pieces > length / shortest)
+        pieces = length / shortest;
+    *piece = length;
+    if (pieces <= 1)
+        return 1;
+    *piece = ((length + pieces - 1) / pieces + ALIGNED - 1) / ALIGNED * ALIGNED;
+    return (length + *piece - 1) / *piece;
+}
+
+/* Launch a kernel for n lines of `pieces` pieces. A group of at most `most` threads processes a piece. */
+static inline int gpu_run_groups(gpukernel *kernel, size_t n, size_t pieces, size_t most, void *const *args,
+                                 const char *what)
+{
+    size_t groups[2] = {0, pieces}, group[2] = {most, 1}, largest = most;
     gpukernel_property(kernel, GA_KERNEL_PROP_MAXLSIZE, &largest);
-    while (group > largest)
-        group /= 2;
-    gpukernel_sched(kernel, n * group, &groups, &group);
-    int code = gpukernel_call(kernel, 1, &groups, &group, 0, args);
+    while (group[0] > largest)
+        group[0] /= 2;
+    gpukernel_sched(kernel, n * group[0], groups, group);
+    int code = gpukernel_call(kernel, 2, groups, group, 0, args);
     return code == GA_NO_ERROR ? 0 : gpu_failed(gpukernel_context(kernel), code, what);
 }
 

@@ -124,7 +124,8 @@ static plan plan_of(const device_info *info, size_t outputs, size_t length, int 
             pieces = at_most(work / 16384 + 1, info->processors);
     }
     if (pieces > 1) {
-        p.piece = (length + pieces - 1) / pieces;
+        /* Pieces begin where kernels can load several elements as a vector. */
+        p.piece = ((length + pieces - 1) / pieces + 63) / 64 * 64;
         p.groups[1] = (length + p.piece - 1) / p.piece;
     }
     return p;

@@ -71,7 +71,7 @@ static void push_place(Arguments *args, const Place *place)
 
 static int launch(const Lines *l, int64_t kernel, size_t groups, const Arguments *args)
 {
-    return gpu_run_groups((gpukernel *)(intptr_t)kernel, groups, l->group, args->at, l->who);
+    return gpu_run_groups((gpukernel *)(intptr_t)kernel, groups, 1, l->group, args->at, l->who);
 }
 
 static void push_lines(Arguments *args, const Lines *l)

@@ -315,6 +315,18 @@ cdef public class GpuContext [object PyGpuContextObject, type _PyGpuContextType]
         return value != 0
 
     @property
+    def argument_bytes(self):
+        """The number of bytes that all arguments of a kernel may have together."""
+        return _number(self, GA_CTX_PROP_ARGUMENT_BYTES)
+
+    @property
+    def has_long_atomics(self):
+        """Whether kernels can add and exchange values of 8 bytes atomically."""
+        cdef size_t value = 0
+        pygpu_raise(self.ctx, gpucontext_property(self.ctx, GA_CTX_PROP_LONG_ATOMICS, &value))
+        return value != 0
+
+    @property
     def total_gmem(self):
         """The number of bytes of device memory."""
         return _number(self, GA_CTX_PROP_TOTAL_GMEM)

@@ -8,6 +8,10 @@ from theano_ng.configdefaults import config
 # The device that `make test-gpu` names; by default the OpenCL device of the CPU.
 DEVICE = config.init_gpu_device or "opencl0:0"
 
+# Whether the OpenCL device of the CPU runs the code for GPUs, in groups of threads: the tests of a module then test this
+# code. test_gpu_code.py does so in any case.
+AS_GPU = bool(os.environ.get("THEANO_NG_TEST_AS_GPU"))
+
 _opened = []
 
 
@@ -31,12 +35,35 @@ def context(name="test"):
         os.environ.setdefault("POCL_CACHE_DIR", os.path.join(config.compiledir, "pocl"))
         os.makedirs(os.environ["POCL_CACHE_DIR"], exist_ok=True)
         try:
-            _opened.append(pygpu.init(DEVICE))
+            _opened.append(_as_gpu() if AS_GPU else pygpu.init(DEVICE))
         except pygpu.GpuArrayException as error:
             raise unittest.SkipTest("needs an OpenCL device: pip install 'theano_ng[opencl]' (%s)" % error) from None
     reg_context(name, _opened[0])
     if None not in list_contexts():
         reg_context(None, _opened[0])
+    return name
+
+
+def _as_gpu():
+    """Open the device. If it is an OpenCL device of a CPU, it runs the code for GPUs."""
+    from theano_ng.gpuarray.device.tests import native
+    from theano_ng.gpuarray.pygpu import gpuarray as pygpu
+
+    library = native.load()
+    library.device_opencl_as_gpus(1)
+    try:
+        return pygpu.init(DEVICE)
+    finally:
+        library.device_opencl_as_gpus(0)
+
+
+def gpu_context(name="as gpu"):
+    """Return the name of a context that runs the code for GPUs, even on a CPU; open the context on first use."""
+    from theano_ng.gpuarray.contexts import list_contexts, reg_context
+
+    context()
+    if name not in list_contexts():
+        reg_context(name, _as_gpu())
     return name
 
 

@@ -45,6 +45,8 @@ from theano_ng.gpuarray.type import GpuArrayType
 SHAPE = (5, 9)
 VALUE = np.random.default_rng(3).standard_normal(SHAPE).astype("float32")
 OTHER = VALUE[::-1, ::-1].copy()
+# More lines than Oclgrind's device has groups, so that a group processes several lines
+LINES = 34
 INDICES = np.array([3, 0, 3, -1, 3])
 
 
@@ -67,13 +69,20 @@ def elementwise():
         GpuElemwise(theano.scalar.add)(x, row.dimshuffle("x", 0)),
     ]
     check([x, y, row], outputs, [VALUE, OTHER, OTHER[0]], [np.tanh(VALUE), VALUE * OTHER, VALUE + OTHER[0]])
+    # Elements in front of, in and behind vectors, in groups of which some threads have no vector
+    large = np.resize(VALUE, (20, 33))
+    f = theano.function([x, y], [host_from_gpu(outputs[0]), host_from_gpu(outputs[1])])
+    a = placed(large, "C", context())
+    for first in (0, 1):
+        for result, right in zip(f(a[first:], a[first:]), (np.tanh(large[first:]), large[first:] ** 2)):
+            np.testing.assert_allclose(result, right, rtol=1e-5)
 
 
 def reductions():
     x = gpu_variable("float32", 2)
     axes = ((0,), (1,), (0, 1))
     outputs = [GpuCAReduceCuda(op, axis)(x) for op in (theano.scalar.add, theano.scalar.maximum) for axis in axes]
-    for value in (VALUE, np.resize(VALUE, (3, 300)), np.resize(VALUE, (300, 3))):
+    for value in (VALUE, np.resize(VALUE, (3, 300)), np.resize(VALUE, (300, 3)), np.resize(VALUE, (LINES, 130))):
         expected = [function(value.astype("float64"), axis) for function in (np.sum, np.max) for axis in axes]
         name = context()
         f = theano.function([x], [host_from_gpu(v) for v in outputs])
@@ -109,17 +118,18 @@ def indexing():
 
 def cumulation():
     x = gpu_variable("float32", 2)
-    for threads in (-1, 1000):
-        with mock.patch.object(extra_ops, "_THREADS", threads):
-            long = np.resize(np.round(VALUE), (2, 600))  # sums are exact
+    # A line by a thread; by a group, in two tiles; by groups for pieces of a line, each of which processes several lines
+    for threads, shortest, shape in ((-1, 4096, (2, 600)), (1000, 4096, (2, 2100)), (100000, 64, (LINES, 520))):
+        with mock.patch.multiple(extra_ops, _THREADS=threads, _SHORTEST=shortest):
+            long = np.resize(np.round(VALUE), shape)  # sums are exact
             check([x], [GpuCumOp(1, "add")(x)], [long], [np.cumsum(long, 1)])
 
 
 def argmax():
     x = gpu_variable("float32", 2)
-    for threads in (-1, 1000):
-        with mock.patch.object(reduction, "_THREADS", threads):
-            long = np.resize(VALUE, (2, 300))
+    for threads, shortest, shape in ((-1, 4096, (2, 300)), (1000, 4096, (2, 300)), (100000, 64, (LINES, 260))):
+        with mock.patch.multiple(reduction, _THREADS=threads, _SHORTEST=shortest):
+            long = np.resize(VALUE, shape)
             check([x], GpuMaxAndArgmax((1,))(x), [long], [long.max(1), long.argmax(1)])
 
 
@@ -136,7 +146,8 @@ def creation():
 def copies():
     ctx = get_context(context())
     value = pygpu.array(VALUE, context=ctx)
-    for view in (value[::-1, ::2], value.T):
+    large = pygpu.array(np.resize(VALUE, (2, 33, 17)), context=ctx)  # tiles of which a part lies outside of the array
+    for view in (value[::-1, ::2], value.T, large.transpose(0, 2, 1), large.transpose(2, 0, 1)):
         np.testing.assert_array_equal(np.asarray(view.copy()), np.asarray(view))
         np.testing.assert_array_equal(np.asarray(view.astype("float16")), np.asarray(view).astype("float16"))
     x, y = [gpu_variable("float32", 2) for _ in range(2)]

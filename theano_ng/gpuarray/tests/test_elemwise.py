@@ -2,6 +2,7 @@
 
 import pickle
 import unittest
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -242,6 +243,16 @@ class TestNodes(unittest.TestCase):
         self.assertGreater(most, 20)
         self.assertEqual(most, max_inputs_to_GpuElemwise(node.outputs))
         self.assertLess(max_inputs_to_GpuElemwise([on_gpu(T.TensorType("float32", (False,) * 6)())]), most)
+
+    def test_inputs_fill_the_space_for_arguments(self):
+        for space in (1024, 4096):  # OpenCL's guarantee, and CUDA
+            for ndim in range(5):
+                kind = SimpleNamespace(ndim=ndim, context=SimpleNamespace(argument_bytes=space))
+                most = max_inputs_to_GpuElemwise([SimpleNamespace(type=kind)])
+                # lengths, then a pointer, an offset and strides for each operand
+                sizes = [8 * ndim + (1 + nin) * (16 + 8 * ndim) for nin in (most, most + 1)]
+                self.assertLessEqual(sizes[0], space)
+                self.assertGreater(sizes[1], space)
 
     def test_shapes_are_inferred(self):
         x, y = on_gpu(T.fmatrix()), on_gpu(T.fvector())

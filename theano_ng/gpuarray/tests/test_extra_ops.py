@@ -1,6 +1,7 @@
 """Tests of cumulative sums and products, and of maxima with their indices, on devices."""
 
 import unittest
+from unittest import mock
 
 import numpy as np
 
@@ -18,9 +19,6 @@ class TestCumulation(unittest.TestCase):
         self.context = context()
         self.rng = np.random.default_rng(4)
 
-    def tearDown(self):
-        extra_ops._THREADS = -1
-
     def test_against_numpy(self):
         x = gpu_variable("float64", 3, self.context)
         axes = (0, 1, -1, None)
@@ -34,28 +32,44 @@ class TestCumulation(unittest.TestCase):
             for result, axis in zip(f(np.ones(shape))[::2], axes):
                 self.assertEqual(result.shape, np.cumsum(np.ones(shape), axis).shape)
 
-    def test_by_groups(self):
-        """Cumulative sums and products are correct if work groups compute them.
+    def function(self, dtype, mode, shortest):
+        """Return a function that computes cumulative sums or products of rows by work groups.
 
-        The test sets `_THREADS` so high that every array has too few lines for one thread per line.
+        `_THREADS` is so high that every array has too few lines for one thread per line. A row is cut into pieces of at
+        least `shortest` elements, which several groups process.
         """
-        extra_ops._THREADS = 1000
+        x = gpu_variable(dtype, 2, self.context)
+        with mock.patch.multiple(extra_ops, _THREADS=1000, _SHORTEST=shortest):
+            return theano.function([x], host_from_gpu(GpuCumOp(1, mode)(x)))
+
+    def test_by_groups(self):
+        """Cumulative sums and products are correct if work groups compute them."""
         for dtype, mode in (("float32", "add"), ("float64", "mul"), ("int32", "add"), ("uint8", "add")):
-            x = gpu_variable(dtype, 2, self.context)
-            f = theano.function([x], host_from_gpu(GpuCumOp(1, mode)(x)))
-            for length in (512, 777, 1024):
-                value = (
-                    (self.rng.random((3, length)) + 0.5).astype(dtype)
-                    if dtype.startswith("f")
-                    else self.rng.integers(0, 9, (3, length)).astype(dtype)
-                )
-                function = np.cumsum if mode == "add" else np.cumprod
-                expected = function(value, 1, dtype=dtype)
-                result = f(placed(value, "reversed", self.context))
-                if dtype.startswith("f"):
-                    np.testing.assert_allclose(result, expected, rtol=1e-4 if dtype == "float32" else 1e-11)
-                else:
-                    np.testing.assert_array_equal(result, expected)
+            for shortest, lengths in ((4096, (512, 777, 3000)), (64, (512, 777, 3000))):
+                f = self.function(dtype, mode, shortest)
+                for length in lengths:
+                    value = (
+                        (self.rng.random((3, length)) + 0.5).astype(dtype)
+                        if dtype.startswith("f")
+                        else self.rng.integers(0, 9, (3, length)).astype(dtype)
+                    )
+                    function = np.cumsum if mode == "add" else np.cumprod
+                    expected = function(value, 1, dtype=dtype)
+                    given = placed(value, "reversed", self.context)
+                    result = f(given)
+                    if dtype.startswith("f"):
+                        np.testing.assert_allclose(result, expected, rtol=1e-4 if dtype == "float32" else 1e-11)
+                        np.testing.assert_array_equal(f(given), result)  # the order of additions is always the same
+                    else:
+                        np.testing.assert_array_equal(result, expected)
+
+    def test_nan_in_a_piece(self):
+        """NaN and infinity occur from their place on, also in the pieces of other groups."""
+        value = np.ones((2, 1000), "float32")
+        value[0, 100], value[1, 130], value[1, 600] = np.nan, np.inf, -np.inf
+        with np.errstate(invalid="ignore"):
+            expected = np.cumsum(value, 1)
+        np.testing.assert_array_equal(self.function("float32", "add", 64)(value), expected)
 
     def test_dtypes(self):
         for dtype in ("bool", "int8", "uint16", "float16", "uint64"):
@@ -87,9 +101,6 @@ class TestMaxAndArgmax(unittest.TestCase):
         self.context = context()
         self.rng = np.random.default_rng(5)
 
-    def tearDown(self):
-        reduction._THREADS = -1
-
     def check(self, f, op_axes, value, layout):
         kept = [i for i in range(value.ndim) if i not in op_axes]
         rows = value.transpose(kept + list(op_axes))
@@ -113,12 +124,26 @@ class TestMaxAndArgmax(unittest.TestCase):
         return value
 
     def test_against_numpy(self):
-        for threads in (-1, 1000):
-            reduction._THREADS = threads
-            for axes in ((0,), (1,), (0, 2), None):
-                f = self.compiled("float32", 3, axes)
-                for layout, shape in zip(LAYOUTS, ((4, 5, 3), (7, 1, 2), (1, 300, 2), (20, 3, 30))):
-                    self.check(f, (0, 1, 2) if axes is None else axes, self.value(shape), layout)
+        for threads, shortest in ((-1, 4096), (1000, 4096), (1000, 64)):
+            with mock.patch.multiple(reduction, _THREADS=threads, _SHORTEST=shortest):
+                for axes in ((0,), (1,), (0, 2), None):
+                    f = self.compiled("float32", 3, axes)
+                    for layout, shape in zip(LAYOUTS, ((4, 5, 3), (7, 1, 2), (1, 300, 2), (20, 3, 30))):
+                        self.check(f, (0, 1, 2) if axes is None else axes, self.value(shape), layout)
+
+    def test_pieces_of_a_line(self):
+        """Several groups search a line. The first of equal maxima wins, and so does the first NaN, in any piece."""
+        for dtype in ("float32", "float16", "int64", "bool"):
+            with mock.patch.multiple(reduction, _THREADS=4000, _SHORTEST=64):
+                f = self.compiled(dtype, 2, (1,))
+            value = np.zeros((2, 3000), dtype)
+            self.check(f, (1,), value, "C")
+            for places in ((2999,), (64, 63), (2000, 700, 1900)):
+                value[:, places] = 1
+                self.check(f, (1,), value, "reversed")
+                if dtype.startswith("f"):
+                    value[1, places] = np.nan
+                    self.check(f, (1,), value, "strided")
 
     def test_dtypes(self):
         for dtype in ("bool", "int8", "uint64", "float16"):

@@ -1,15 +1,26 @@
 """Tests that all device code of the package compiles for CUDA devices; the compiler NVRTC needs no device."""
 
 import ctypes
+import glob
+import itertools
+import os
+import re
+import subprocess
+import tempfile
 import unittest
+from collections import Counter
 
 import numpy as np
 
+from theano_ng import scalar
 from theano_ng.gpuarray.device import loader
 from theano_ng.gpuarray.device.tests import native
-from theano_ng.gpuarray.kernels import samples
+from theano_ng.gpuarray.kernels import device_kernel, samples
+from theano_ng.gpuarray.kernels.elemwise import elemwise_kernels
+from theano_ng.gpuarray.kernels.reduce import reduce_kernels, reduction_program
 from theano_ng.gpuarray.pygpu import gpuarray
 from theano_ng.gpuarray.tests.cluda_kernels import CLUDA
+from theano_ng.loops.program import elementwise_program
 
 # Turing (sm_75) is the oldest architecture that all compilers support. The code for Hopper (sm_90) and Blackwell
 # (sm_100) differs most from the code for Turing.
@@ -31,10 +42,12 @@ class Nvrtc:
         ] + 2 * [ctypes.POINTER(ctypes.c_char_p)]
 
     def compile(self, text, flags, options, architecture):
-        """Compile as cuda_program.c does; return the size of the binary (0 after an error) and the compiler's log."""
+        """Compile as cuda_program.c does. Return the binary, which is empty after an error, and the compiler's log, which
+        describes each kernel.
+        """
         nvrtc = self.library
         front = loader.cluda("cuda")
-        words = [b"--gpu-architecture=" + architecture.encode(), *options.encode().split()]
+        words = [b"--gpu-architecture=" + architecture.encode(), b"--ptxas-options=-v", *options.encode().split()]
         program, size = ctypes.c_void_p(), ctypes.c_size_t()
         text = ("" if flags & native.GA_USE_CUDA else front) + text
         headers = (ctypes.c_char_p * 1)(front.encode()), (ctypes.c_char_p * 1)(b"cluda.h")
@@ -46,8 +59,26 @@ class Nvrtc:
         size.value = 0
         if status == 0:
             nvrtc.nvrtcGetCUBINSize(program, ctypes.byref(size))
+        binary = ctypes.create_string_buffer(size.value)
+        if status == 0:
+            nvrtc.nvrtcGetCUBIN(program, binary)
         nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
-        return size.value, said.value.decode()
+        return binary.raw, said.value.decode()
+
+
+# Registers of a processor. A thread of a group of 256 threads may have 256 registers. The kernels that mostly access
+# memory need fewer, so that a processor has room for several groups: while some groups wait for memory, the others go on.
+REGISTERS, GROUP = 65536, 256
+GROUPS_PER_PROCESSOR = {"theano_ng.gpuarray.kernels.product": 1}
+
+
+def usage(said):
+    """Return the registers of the kernels in a compiler's log, and the bytes that they spill."""
+    registers, spilled = [
+        [int(number) for number in re.findall(pattern, said)]
+        for pattern in (r"Used (\d+) registers", r"(\d+) bytes spill (?:stores|loads)")
+    ]
+    return registers, spilled
 
 
 class TestNvrtc(unittest.TestCase):
@@ -60,11 +91,17 @@ class TestNvrtc(unittest.TestCase):
             raise unittest.SkipTest("needs NVIDIA's compiler: pip install 'theano_ng[cuda%d]'" % cls.version)
         cls.compiler = Nvrtc(path)
 
-    def check(self, name, text, flags=0, options="", architectures=ARCHITECTURES):
-        for architecture in architectures:
+    def check(self, name, text, flags=0, options="", groups=2):
+        """Compile a program. Check that nothing is spilled, and that the registers suffice for a number of groups."""
+        for architecture in ARCHITECTURES:
             with self.subTest(name, architecture=architecture):
-                size, said = self.compiler.compile(text, flags, options, architecture)
-                self.assertGreater(size, 0, said)
+                binary, said = self.compiler.compile(text, flags, options, architecture)
+                self.assertTrue(binary, said)
+                registers, spilled = usage(said)
+                self.assertEqual(len(registers), text.count("KERNEL void"), said)
+                self.assertGreaterEqual(len(spilled), 2 * len(registers), said)
+                self.assertFalse([line for line in said.splitlines() if any(usage(line)[1])])
+                self.assertLessEqual(max(registers) * GROUP * groups, REGISTERS, said)
 
     def test_the_names_of_cluda(self):
         self.check("cluda", CLUDA)
@@ -75,8 +112,8 @@ class TestNvrtc(unittest.TestCase):
 
     def test_lines_are_those_of_the_text(self):
         for first in ("", '#include "cluda.h"'):
-            size, said = self.compiler.compile(first + "\n\nKERNEL void f() { nobody(); }", 0, "", "sm_90")
-            self.assertEqual(size, 0)
+            binary, said = self.compiler.compile(first + "\n\nKERNEL void f() { nobody(); }", 0, "", "sm_90")
+            self.assertFalse(binary)
             self.assertRegex(said, r"kernels\(3\): error")
 
     def test_copies(self):
@@ -88,6 +125,7 @@ class TestNvrtc(unittest.TestCase):
         for dtype in DTYPES:
             matrix = gpuarray.empty((4, 6), dtype, context=context)
             matrix[:, ::2].copy()
+            gpuarray.empty((40, 35), dtype, context=context).T.copy()
             gpuarray.empty((4, 6, 3), dtype, context=context)[::-1, ::2].copy()
             for other in DTYPES:
                 if np.dtype(other).kind == "c" or np.dtype(dtype).kind != "c":
@@ -100,11 +138,85 @@ class TestNvrtc(unittest.TestCase):
 
     def test_samples(self):
         for module, sample in samples.collect():
-            self.check("%s: %s" % (module, sample.name), sample.text, sample.flags, sample.options)
+            groups = GROUPS_PER_PROCESSOR.get(module, 2)
+            self.check("%s: %s" % (module, sample.name), sample.text, sample.flags, sample.options, groups)
+
+    def test_spills_are_found(self):
+        module, sample = next(pair for pair in samples.collect() if pair[0].endswith(".product"))
+        _, said = self.compiler.compile(sample.text, sample.flags, "--maxrregcount=32", "sm_90")
+        self.assertTrue(any(usage(said)[1]), said)
 
 
 class TestNvrtc12(TestNvrtc):
     version = 12
+
+
+class TestInstructions(unittest.TestCase):
+    """Tests of the instructions by which kernels access memory, as the disassembler nvdisasm prints them."""
+
+    @classmethod
+    def setUpClass(cls):
+        folders = map(glob.escape, loader._package_folders("nvidia"))
+        found = [path for folder in folders for path in glob.glob(os.path.join(folder, "*", "bin", "nvdisasm"))]
+        library = loader.nvidia("nvrtc", [13, 12])
+        if not found or library is None:
+            raise unittest.SkipTest("needs NVIDIA's disassembler and compiler: pip install 'theano_ng[test]'")
+        cls.disassembler, cls.compiler = found[0], Nvrtc(library)
+
+    def instructions(self, text, architecture):
+        """Return the names of the instructions of a program, in order."""
+        binary, said = self.compiler.compile(text, 0, "", architecture)
+        self.assertTrue(binary, said)
+        with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+            file.write(binary)
+            file.flush()
+            command = [self.disassembler, "-c", file.name]
+            listing = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+        return re.findall(r"/\*[0-9a-f]{4,}\*/\s+(?:\{\s*)?(?:@!?\w+\s+)?([A-Z][\w.]*)", listing)
+
+    def of_kernel(self, kernel, architecture):
+        return self.instructions(device_kernel.program([kernel])[0], architecture)
+
+    def test_contiguous_operands(self):
+        """Elements are loaded and stored 16 bytes at a time."""
+        for dtype in ("float32", "float16", "float64", "int8"):
+            for op, nin in ((scalar.add, 2), (scalar.exp if dtype.startswith("f") else scalar.neg, 1)):
+                kernel = elemwise_kernels(elementwise_program(op, (dtype,) * nin, (dtype,)), 0, None)[0]
+                for architecture in ARCHITECTURES:
+                    with self.subTest(dtype=dtype, op=op, architecture=architecture):
+                        count = Counter(name[:9] for name in self.of_kernel(kernel, architecture))
+                        self.assertEqual((count["LDG.E.128"], count["STG.E.128"]), (nin, 1))
+
+    def test_sums(self):
+        """Four loads of 16 bytes follow each other, and the threads of a warp add by shuffles."""
+        for dtype, acc in (("float32", "float32"), ("float16", "float32"), ("int8", "int64"), ("float64", "float64")):
+            program = reduction_program(scalar.add, None, dtype, acc, dtype)
+            kernel = reduce_kernels(program, 1, 1, None)[0]
+            for architecture in ARCHITECTURES:
+                with self.subTest(dtype=dtype, architecture=architecture):
+                    names = self.of_kernel(kernel, architecture)
+                    first = next(i for i, name in enumerate(names) if name.startswith("LDG.E.128"))
+                    following = [
+                        name for name in names[first : first + 60] if name.startswith(("LDG.E.128", "FADD", "DADD"))
+                    ]
+                    self.assertTrue(all(name.startswith("LDG.E.128") for name in following[:4]), following)
+                    self.assertTrue(any(name.startswith("SHFL.DOWN") for name in names))
+
+    def test_transposition(self):
+        """A thread loads its four elements of a tile before it stores the first of them."""
+        context = gpuarray.init("stub2")
+        library = native.load()
+        library.stub_reset(2)
+        library.stub_of(2).contents.recording = True
+        gpuarray.empty((40, 35), "float32", context=context).T.copy()
+        text = library.stub_program(2, library.stub_of(2).contents.count("build") - 1).decode()
+        for architecture in ARCHITECTURES:
+            memory = [
+                name for name in self.instructions(text, architecture) if name.startswith(("LDG", "STG", "STS", "LDS"))
+            ]
+            kinds = [kind for kind, _ in itertools.groupby(name[:3] for name in memory)]
+            self.assertEqual(kinds[:2], ["LDG", "STS"])
+            self.assertEqual([name[:3] for name in memory[:4]], ["LDG"] * 4)
 
 
 if __name__ == "__main__":

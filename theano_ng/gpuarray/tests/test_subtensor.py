@@ -2,6 +2,8 @@
 
 import gc
 import unittest
+from types import SimpleNamespace
+from unittest import mock
 
 import numpy as np
 
@@ -12,6 +14,7 @@ from theano_ng.compile.mode import get_default_mode
 from theano_ng.gpuarray import advanced_subtensor
 from theano_ng.gpuarray.basic_ops import as_gpuarray_variable, host_from_gpu
 from theano_ng.gpuarray.contexts import reg_context, unregister
+from theano_ng.gpuarray.kernels import indexing as kernels
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.gpuarray.subtensor import (
     GpuAdvancedBooleanIncSubtensor,
@@ -400,6 +403,22 @@ class TestAdvanced(unittest.TestCase):
             added = self.rng.integers(0, 3, (50, 3)).astype(dtype)
             if dtype.startswith("float"):
                 value = np.round(value)
+            expected = value.copy()
+            np.add.at(expected, rows, added)
+            np.testing.assert_array_equal(f(value, added, rows)[0], expected, err_msg=dtype)
+
+    def test_devices_without_atomics_of_64_bits(self):
+        """Increments of 8 bytes are done in order, as GpuAdvancedIncSubtensor1 does them."""
+        for dtype in ("int32", "float16", "int64", "uint64", "float64"):
+            for has in (False, True):
+                found = kernels.has_atomic_add(dtype, SimpleNamespace(has_long_atomics=has))
+                self.assertEqual(found, has or np.dtype(dtype).itemsize < 8, dtype)
+        rows = np.array([1, 0, 1, 1, 0])
+        for dtype in ("int64", "float64"):
+            x, y, i = gpu_variable(dtype, 2, self.context), gpu_variable(dtype, 2, self.context), T.lvector()
+            value, added = numbers(self.rng, (3, 2), dtype), numbers(self.rng, (5, 2), dtype)
+            with mock.patch.object(kernels, "has_atomic_add", return_value=False):
+                f = compiled([x, y, i], [GpuAdvancedIncSubtensor1_dev20()(x, y, i)])
             expected = value.copy()
             np.add.at(expected, rows, added)
             np.testing.assert_array_equal(f(value, added, rows)[0], expected, err_msg=dtype)

@@ -116,6 +116,7 @@ _PROTOTYPES = {
     "device_message": (c_char_p, []),
     "device_set_library": (c_int, [c_char_p, c_char_p]),
     "device_set_dialect": (c_int, [c_char_p, c_char_p]),
+    "device_opencl_as_gpus": (None, [c_int]),
     "stub_of": (POINTER(StubState), [c_uint]),
     "stub_reset": (None, [c_uint]),
     "stub_text": (c_char_p, [c_uint]),

@@ -106,6 +106,9 @@ class TestDevices(WithFake):
         self.assertEqual((name.value, number.value, size.value), (b"Fake 1", b"0000:84:00.0", 1 << 30))
         binaries = c_char_p()
         context.check(self.library.gpucontext_property(context.pointer, 4, byref(binaries)))
+        for number, expected in ((46, 0), (47, 4096), (48, 1)):  # vectors of a thread, arguments, atomics of 64 bits
+            context.check(self.library.gpucontext_property(context.pointer, number, byref(size)))
+            self.assertEqual(size.value, expected)
         self.assertEqual(binaries.value.decode(), "cuda sm_90 libcuda.so.1 %d" % os.stat(self.path).st_size)
 
     def test_any_device_is_the_first_that_can_be_used(self):

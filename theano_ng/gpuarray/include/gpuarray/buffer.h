@@ -28,9 +28,11 @@ enum ga_ctx_property {
     GA_CTX_PROP_MAXGSIZE0 = 43, /* size_t: limits of the number of groups along the three axes */
     GA_CTX_PROP_MAXGSIZE1 = 44,
     GA_CTX_PROP_MAXGSIZE2 = 45,
-    GA_CTX_PROP_VECTOR_BYTES = 46,  /* size_t: size of the vectors in which one thread computes; 0 on GPUs */
-    GA_CTX_PROP_HAS_DOUBLE = 47,    /* size_t: 1 if kernels can compute with float64, else 0 */
-    GA_KERNEL_PROP_MAXLSIZE = 1024, /* size_t */
+    GA_CTX_PROP_VECTOR_BYTES = 46,   /* size_t: size of the vectors in which one thread computes; 0 on GPUs */
+    GA_CTX_PROP_ARGUMENT_BYTES = 47, /* size_t: size of all arguments of a kernel */
+    GA_CTX_PROP_LONG_ATOMICS = 48,   /* size_t: whether kernels have atomic functions for 64 bits */
+    GA_CTX_PROP_HAS_DOUBLE = 49,     /* size_t: whether kernels can compute with float64 */
+    GA_KERNEL_PROP_MAXLSIZE = 1024,  /* size_t */
     GA_KERNEL_PROP_PREFLSIZE = 1025,
     GA_KERNEL_PROP_NUMARGS = 1026, /* unsigned */
     GA_KERNEL_PROP_TYPES = 1027,   /* const int * */
