@@ -204,6 +204,13 @@ AddConfigVar(
     StrParam(lambda: os.path.join(config.compiledir, "gpuarray_kernels"), allow_override=False),
     in_c_key=False,
 )
+AddConfigVar(
+    "gpuarray.allow_tf32",
+    "Let cuBLAS round the factors of float32 products to TF32, which has 10 bits of precision after the leading bit "
+    "instead of 23. Faster on CUDA devices with compute capability 8.0 and newer; no effect on others.",
+    BoolParam(False),
+    in_c_key=False,
+)
 
 
 AddConfigVar(

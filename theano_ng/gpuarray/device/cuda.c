@@ -230,6 +230,7 @@ static void close_stream(cuda_device *d)
         return;
     if (d->stream)
         cuda.cuStreamSynchronize(d->stream);
+    cublas_close(d);
     cuda_forget_programs(d);
     close_staging(&d->upload.staging);
     close_staging(&d->download);
@@ -249,6 +250,7 @@ static void cuda_close(device *base)
         close_stream(d);
         cuda.cuDevicePrimaryCtxRelease_v2(d->id);
     }
+    cublas_close(d);
     cuda_forget_programs(d);
     pthread_mutex_destroy(&d->upload.staging.lock);
     pthread_mutex_destroy(&d->download.lock);

@@ -5,15 +5,20 @@ tile, with its sums in vector registers. On GPUs a group of threads computes a t
 local memory. The order of the sums depends only on the kernel, so the same input gives the same result.
 """
 
+import logging
 from typing import NamedTuple
 
 import numpy as np
 
+from theano_ng.configdefaults import config
 from theano_ng.gof.native import NativeCode
 from theano_ng.gpuarray.kernels import snippets
 from theano_ng.gpuarray.kernels.device_kernel import DeviceKernel, flags_of, sample
 from theano_ng.gpuarray.kernels.snippets import SIZE, SSIZE
 from theano_ng.gpuarray.pygpu import gpuarray
+from theano_ng.gpuarray.pygpu.tools import per_context
+
+_logger = logging.getLogger(__name__)
 
 DTYPES = ("float16", "float32", "float64")
 
@@ -379,7 +384,23 @@ def product_code(kind, dtype, context, in_place):
         along=along[0] if along else 0,
         rows=_packed([tile.rows for tile in forms[:3]]),
         columns=_packed([tile.columns for tile in forms[:3]]),
+        library=has_library(context),
+        tf32=config.gpuarray.allow_tf32,
     )
+
+
+@per_context
+def has_library(context):
+    """Return True if cuBLASLt computes the products on a device. If a CUDA device has no usable cuBLASLt, write the reason
+    to the log, once: then the kernels of this module compute all products.
+    """
+    try:
+        return bool(context.cublas)
+    except gpuarray.UnsupportedException:
+        return False
+    except (gpuarray.GpuArrayException, MemoryError) as error:
+        _logger.warning("%s: products of matrices run without cuBLASLt: %s", context.devname, error)
+        return False
 
 
 def _packed(sizes):

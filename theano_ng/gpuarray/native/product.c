@@ -1,6 +1,9 @@
-/* Products of matrices and vectors on a device. The code finds the form of the product for which a kernel is fastest: it
- * may exchange the factors (out.T = b.T a.T), or copy a factor that has no unit strides. */
+/* Products of matrices and vectors on a device. On CUDA devices, cuBLASLt computes the products that it can compute
+ * (device/cublas.c), and the kernels of kernels/product.py compute the others. For the kernels, the code finds the form
+ * of the product for which a kernel is fastest: it may exchange the factors (out.T = b.T a.T), or copy a factor that has
+ * no unit strides. */
 #include "context.h"
+#include "cublas.h"
 #include "gpu_axes.h"
 
 /* Parameters of a node.
@@ -8,20 +11,16 @@
  * in_place: whether the result overwrites the first input
  * typecode: type of all arrays
  * large, medium, small, along: the kernels of kernels/product.py. `along` is 0 on GPUs.
- * rows, columns: sizes of the tiles of the first three kernels, each in one byte, that of `large` in the lowest byte */
-NATIVE_FUNCTION(product, kind, in_place, typecode, large, medium, small, along, rows, columns);
+ * rows, columns: sizes of the tiles of the first three kernels, each in one byte, that of `large` in the lowest byte
+ * library: whether cuBLASLt computes the products that it can compute
+ * tf32: whether cuBLASLt may round float32 factors to TF32 */
+NATIVE_FUNCTION(product, kind, in_place, typecode, large, medium, small, along, rows, columns, library, tf32);
 
 /* The inputs: (x, y), (c, alpha, a, b, beta), (y, alpha, a, x, beta), (a, alpha, x, y), and as for GEMM with a first axis
  * along which matrices are stacked. */
 enum kind { DOT22, GEMM, GEMV, GER, BATCH };
 
-/* A stack of matrices. Strides are in elements. */
-typedef struct {
-    gpudata *data;
-    size_t offset; /* bytes */
-    size_t dims[3];
-    ssize_t strides[3];
-} Matrices;
+typedef matrix_stack Matrices;
 
 typedef struct {
     Matrices a, b, c, out;
@@ -197,6 +196,19 @@ static int launch(Product *p, const Tile *tile, size_t processors, int on_gpu, i
     return code == GA_NO_ERROR ? 0 : gpu_failed(gpukernel_context(tile->kernel), code, "the product of matrices");
 }
 
+/* Let cuBLASLt compute the product. Return 1 if the library does not compute this product. */
+static int call_library(const Product *p, PyGpuContextObject *ctx, const struct product_params *params)
+{
+    const GpuArray *first = p->alpha_array, *second = p->beta_array;
+    matrix_factor alpha = {p->alpha, first ? first->data : NULL, first ? first->offset : 0};
+    matrix_factor beta = {p->beta, second ? second->data : NULL, second ? second->offset : 0};
+    int code =
+        cublas_product(ctx->ctx, (int)params->typecode, (int)params->tf32, &alpha, &p->a, &p->b, &beta, &p->c, &p->out);
+    if (code == GA_UNSUPPORTED_ERROR)
+        return 1;
+    return code == GA_NO_ERROR ? 0 : gpu_failed(ctx->ctx, code, "a product of matrices");
+}
+
 /* Compute out = alpha a b + beta c. */
 static int compute(Product *p, PyGpuContextObject *ctx, const struct product_params *params)
 {
@@ -206,6 +218,11 @@ static int compute(Product *p, PyGpuContextObject *ctx, const struct product_par
     Tile tiles[N_TILES], along = {(gpukernel *)(intptr_t)params->along, 4, 1};
     if (batch == 0 || m == 0 || n == 0)
         return 0;
+    if (params->library) {
+        int status = call_library(p, ctx, params);
+        if (status <= 0)
+            return status;
+    }
     for (int i = 0; i < N_TILES; ++i) {
         tiles[i].kernel = (gpukernel *)(intptr_t)kernels[i];
         tiles[i].rows = (size_t)(params->rows >> 8 * i & 255);
