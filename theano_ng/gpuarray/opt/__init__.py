@@ -21,6 +21,7 @@ from theano_ng.gpuarray.opt import (
     arrays,
     blas,
     elementwise,
+    epilogues,
     final,
     indices,
     lifts,

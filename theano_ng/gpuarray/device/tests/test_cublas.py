@@ -563,6 +563,21 @@ class TestPrograms(WithCublas):
             theano.function([u, v], T.dot(u, v))
     """
 
+    EPILOGUES = """
+        for flag in ("auto", "on"):
+            theano.config.gpuarray.epilogue = flag
+            u, v = T.fmatrix(), T.fmatrix()
+            f = theano.function([u, v], T.tanh(T.dot(u, v)).transfer(None))
+            for n in (100, 200):
+                square = np.ones((n, n), "float32")
+                f(square, square)
+                driver.fake_calls()
+                f(square, square)
+                calls = [call.split()[0] for call in driver.fake_calls().decode().splitlines()]
+                print(flag, n, *[call for call in calls if "cublas" in call or "Launch" in call])
+        print(get_context(None).memory["blocks"])
+    """
+
     def run_program(self, text, cublas):
         program = textwrap.dedent(self.PROGRAM) + textwrap.dedent(text)
         flags = "base_compiledir=%s,gpuarray.cache_path=%s" % (
@@ -587,6 +602,22 @@ class TestPrograms(WithCublas):
                 ["version 12.9.3", "['GpuGemm{inplace=True}']", "cublasLtMatmul 5 3 1 0"],
             )
         self.assertTrue(os.listdir(os.path.join(self.folder, "cache")))
+
+    def test_epilogues(self):
+        """An elementwise operation on a large product is a second kernel after the library, which computes into memory
+        that is freed. With gpuarray.epilogue=on, it is part of the product's kernel.
+        """
+        said = self.run_program(self.EPILOGUES, self.cublas_path)
+        self.assertEqual(
+            said[:-1],
+            [
+                "auto 100 cuLaunchKernel",
+                "auto 200 cublasLtMatmul cuLaunchKernel",
+                "on 100 cuLaunchKernel",
+                "on 200 cuLaunchKernel",
+            ],
+        )
+        self.assertLess(int(said[-1]), 12)
 
     def test_missing(self):
         """Without the library, the log says so once, and the products have other kernels."""
