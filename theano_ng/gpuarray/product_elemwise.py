@@ -8,7 +8,7 @@ from theano_ng.gof.op import Op
 from theano_ng.gpuarray.elemwise import GpuElemwise
 from theano_ng.gpuarray.kernels.product import product_code
 from theano_ng.gpuarray.kernels.product_ending import Ending
-from theano_ng.gpuarray.op import GpuOp
+from theano_ng.gpuarray.op import GpuOp, context_address
 from theano_ng.gpuarray.transfers import as_gpuarray_variable, infer_context_name
 from theano_ng.gpuarray.twin import on_host, to_context_of
 from theano_ng.gpuarray.type import GpuArrayType
@@ -147,6 +147,7 @@ class GpuProductElemwise(GpuOp, Op):
         dtypes = [v.dtype for v in operands]
         dtypes.insert(self.position, dtype)
         numbers = [place for place, row in zip(places, rows) if row["is_number"]]
+        context_address(out.type.context)
         ending = Ending(self.scalar_op, tuple(dtypes), out.dtype, self.position, tuple(numbers))
         return product_code(self.product.kind, dtype, out.type.context, self.inplace, ending, rows)
 

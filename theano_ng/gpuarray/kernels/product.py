@@ -12,7 +12,7 @@ import numpy as np
 
 from theano_ng import scalar
 from theano_ng.configdefaults import config
-from theano_ng.gof.native import NativeCode
+from theano_ng.gof.native import NativeCode, obtain_kernels
 from theano_ng.gpuarray.kernels import snippets
 from theano_ng.gpuarray.kernels.device_kernel import DeviceKernel, flags_of, sample
 from theano_ng.gpuarray.kernels.product_ending import Ending
@@ -401,7 +401,8 @@ def product_code(kind, dtype, context, in_place, ending=None, operands=()):
     in_place : bool
         Whether the result overwrites the first input.
     ending : Ending, optional
-        An elementwise operation on the product.
+        An elementwise operation on the product. Then the caller ensures that the context outlives the native code
+        (`op.context_address`).
     operands : sequence of dict
         The inputs of the operation that follow the inputs of the product: rows of native/product.c.
 
@@ -410,10 +411,8 @@ def product_code(kind, dtype, context, in_place, ending=None, operands=()):
     NativeCode
     """
     forms = tiles(dtype, context.vector_bytes)
-    if ending and context.vector_bytes:
-        # Each ending needs kernels of its own, and building a kernel takes a tenth of a second. So use fewer tiles.
-        forms = (forms[0], forms[0], *forms[2:])
-    large, medium, small, *along = [product(dtype, tile, context, ending) for tile in forms]
+    ended = _ended_kernels(context, dtype, ending) if ending else None
+    large, medium, small, *along = [0 if ending else product(dtype, tile, context) for tile in forms]
     return NativeCode(
         "theano_ng.gpuarray.native.product:product",
         kind=kind,
@@ -425,12 +424,46 @@ def product_code(kind, dtype, context, in_place, ending=None, operands=()):
         medium=medium,
         small=small,
         along=along[0] if along else 0,
+        ended=id(ended) if ending else 0,
+        addresses=ended.addresses.ctypes.data if ending else 0,
         rows=_packed([tile.rows for tile in forms[:3]]),
         columns=_packed([tile.columns for tile in forms[:3]]),
         library=_use_of_library(context, ending),
         tf32=config.gpuarray.allow_tf32,
         operands=list(operands),
     )
+
+
+class EndedKernels:
+    """The kernels of a product with an elementwise operation. Each ending needs kernels of its own, building one takes a
+    fifth of a second on PoCL, and most products need only one of them. Therefore native code calls this object when it
+    needs a kernel for the first time.
+
+    Attributes
+    ----------
+    addresses : numpy.ndarray
+        The addresses of the kernels that were built, in the order of `tiles`. 0 for the others.
+    """
+
+    def __init__(self, kernels):
+        self.kernels = kernels
+        self.addresses = np.zeros(len(kernels), np.int64)
+
+    def __call__(self, number):
+        """Build the kernel of a tile.
+
+        Raises
+        ------
+        GpuArrayException
+        """
+        (kernel,) = obtain_kernels(self.kernels[number : number + 1])
+        self.addresses[number] = kernel.address
+
+
+@per_context
+def _ended_kernels(context, dtype, ending):
+    """Return the `EndedKernels` of an ending, which live as long as the context."""
+    return EndedKernels([product(dtype, tile, context, ending) for tile in tiles(dtype, context.vector_bytes)])
 
 
 # How native code uses cuBLASLt: not at all, for all products, or for large products only, as in native/product.c

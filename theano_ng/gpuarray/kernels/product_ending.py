@@ -7,9 +7,6 @@ from theano_ng.gpuarray.kernels.scalar_code import PROLOGUE, element_type, load,
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.scalar.op import ScalarOp
 
-# The size of the arguments for one operand, in bytes: address, offset, and three strides
-OPERAND_BYTES = 40
-
 
 class Ending(NamedTuple):
     """An elementwise operation on a product and further operands.

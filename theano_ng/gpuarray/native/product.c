@@ -12,7 +12,9 @@
  * typecode: type of all arrays
  * out_typecode: type of the result, which differs from `typecode` only with an ending
  * has_ending: whether the kernels apply an elementwise operation to the product
- * large, medium, small, along: the kernels of kernels/product.py. `along` is 0 on GPUs.
+ * large, medium, small, along: the kernels of kernels/product.py. `along` is 0 on GPUs. With an ending, all are 0.
+ * ended: with an ending, the address of a Python object that builds these kernels when they are needed
+ * addresses: the kernels that this object has built, in the same order; 0 for the others
  * rows, columns: sizes of the tiles of the first three kernels, each in one byte, that of `large` in the lowest byte
  * library: which products cuBLASLt computes; see `enum library`
  * tf32: whether cuBLASLt may round float32 factors to TF32
@@ -24,7 +26,7 @@
  * broadcastable: bits of the axes whose length is 1 according to the type */
 NATIVE_PARAMS(operand, typecode, is_number, broadcastable);
 NATIVE_TABLE(product, operand, operands, kind, in_place, typecode, out_typecode, has_ending, large, medium, small,
-             along, rows, columns, library, tf32);
+             along, ended, addresses, rows, columns, library, tf32);
 NATIVE_READER(product)
 
 enum library { NEVER, ALWAYS, IF_LARGE };
@@ -185,9 +187,31 @@ static void push_matrices(Arguments *args, Matrices *m)
     }
 }
 
-static int launch(Product *p, const Tile *tile, size_t processors, int on_gpu, const struct product_params *params)
+/* The number of the kernel `along`; the numbers of the others are those of their tiles. */
+enum { ALONG = N_TILES };
+
+/* Return the kernel of a tile. A kernel with an ending is built when it is used for the first time. */
+static gpukernel *kernel_of(const Tile *tile, int number, const struct product_params *params)
 {
+    const int64_t *addresses = (const int64_t *)(intptr_t)params->addresses;
+    if (!params->has_ending)
+        return tile->kernel;
+    if (__builtin_expect(addresses[number] == 0, 0)) {
+        PyObject *built = PyObject_CallFunction((PyObject *)(intptr_t)params->ended, "i", number);
+        if (built == NULL)
+            return NULL;
+        Py_DECREF(built);
+    }
+    return (gpukernel *)(intptr_t)addresses[number];
+}
+
+static int launch(Product *p, const Tile *tile, int number, size_t processors, const struct product_params *params)
+{
+    gpukernel *kernel = kernel_of(tile, number, params);
     int typecode = (int)params->typecode;
+    if (kernel == NULL)
+        return -1;
+    int on_gpu = gpukernel_context(kernel)->info.vector_bytes == 0;
     size_t size = gpuarray_get_elsize(typecode),
            padded = (p->b.dims[2] + tile->columns - 1) / tile->columns * tile->columns;
     size_t whole = whole_rows(&p->b, padded, size),
@@ -219,8 +243,8 @@ static int launch(Product *p, const Tile *tile, size_t processors, int on_gpu, c
             push_matrices(&args, &p->operands[i]);
     size_t most = processors * (on_gpu ? 64 : 4), groups[2] = {count < most ? count : most, 1};
     size_t group[2] = {on_gpu ? 16 : 1, on_gpu ? 16 : 1};
-    int code = gpukernel_call(tile->kernel, 2, groups, group, 0, args.at);
-    return code == GA_NO_ERROR ? 0 : gpu_failed(gpukernel_context(tile->kernel), code, "the product of matrices");
+    int code = gpukernel_call(kernel, 2, groups, group, 0, args.at);
+    return code == GA_NO_ERROR ? 0 : gpu_failed(gpukernel_context(kernel), code, "the product of matrices");
 }
 
 /* Let cuBLASLt compute the product. Return 1 if the library does not compute this product. */
@@ -290,8 +314,8 @@ static int compute(Product *p, PyGpuContextObject *ctx, const struct product_par
     }
     double direct, exchanged, vectors;
     int tile = choose_tile(tiles, batch, m, n, info->processors, &direct);
-    if (along.kernel == NULL)
-        return launch(p, &tiles[tile], info->processors, 1, params);
+    if (info->vector_bytes == 0)
+        return launch(p, &tiles[tile], tile, info->processors, params);
     int other = choose_tile(tiles, batch, n, m, info->processors, &exchanged);
     size_t longer = m > n ? m : n, shorter = m > n ? n : m;
     vectors = along_cost * (double)batch * (double)shorter * (double)((longer + 3) / 4 * 4) / (double)info->processors;
@@ -302,7 +326,7 @@ static int compute(Product *p, PyGpuContextObject *ctx, const struct product_par
     if (is_unit(&p->a, 2) && is_unit(&p->b, 1) && k > 1 && vectors < direct && vectors < exchanged) {
         if (m < n)
             exchange_factors(p);
-        return launch(p, &along, info->processors, 0, params);
+        return launch(p, &along, ALONG, info->processors, params);
     }
     if (exchanged < direct) {
         exchange_factors(p);
@@ -310,7 +334,7 @@ static int compute(Product *p, PyGpuContextObject *ctx, const struct product_par
     }
     if (!is_unit(&p->b, 2) && copy_b(p, ctx, (int)params->typecode) < 0)
         return -1;
-    return launch(p, &tiles[tile], info->processors, 0, params);
+    return launch(p, &tiles[tile], tile, info->processors, params);
 }
 
 /* ---- the inputs ---- */

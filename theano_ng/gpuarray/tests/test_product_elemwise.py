@@ -184,7 +184,9 @@ class TestOp(Products):
         self.check(result, 3 - a.astype("float64") @ b, "float32")
 
     def test_factors(self):
-        """As in BLAS, arrays whose factor is 0 are not read, also for factors on the device."""
+        """As in BLAS, arrays whose factor is 0 are not read, also for factors on the device. (cuBLAS does not compute such
+        small products with an elementwise operation.)
+        """
         z, x, y = [gpu_variable("float32", 2) for _ in range(3)]
         a, b, c = [self.array("float32", 5, 5) for _ in range(3)]
         for there in (False, True):
