@@ -404,7 +404,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t prod
     if (algorithm->data[MAGIC] != 0xa190 || algorithm->data[NUMBER] != number_of(product, m))
         return CUBLAS_STATUS_INVALID_VALUE;
     for (int i = 0; i < 4; ++i) {
-        if (!is_inside(m[i], at[i]) || (uintptr_t)at[i] % algorithm->data[ALIGNED + i])
+        uintptr_t second = (uintptr_t)at[i] + (m[i]->batch > 1) * (uintptr_t)m[i]->step * size_of(m[i]->type);
+        if (!is_inside(m[i], at[i]) || ((uintptr_t)at[i] | second) % algorithm->data[ALIGNED + i])
             return CUBLAS_STATUS_INVALID_VALUE;
         it.m[i] = *m[i];
         it.at[i] = at[i];
