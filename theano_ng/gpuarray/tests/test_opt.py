@@ -21,7 +21,17 @@ from theano_ng.gof.graph import Constant
 from theano_ng.gof.graph import inputs as inputs_of
 from theano_ng.gof.rewriting import EquilibriumOptimizer
 from theano_ng.gof.traversal import equal_computations
-from theano_ng.gpuarray import basic_ops, blas, elemwise, extra_ops, nnet, reduction, subtensor, transfers
+from theano_ng.gpuarray import (
+    basic_ops,
+    blas,
+    elemwise,
+    extra_ops,
+    nnet,
+    product_elemwise,
+    reduction,
+    subtensor,
+    transfers,
+)
 from theano_ng.gpuarray import opt as rules
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.gpuarray.rng_mrg import GPUA_mrg_uniform
@@ -35,6 +45,8 @@ FACTS = """
 optdb gpuarray_opt 48.5 gpuarray
 optdb gpua_elemwise_fusion 49 fast_run fusion gpuarray local_elemwise_fusion
 optdb gpua_row_fusion 49.05 fast_run fusion gpuarray
+optdb gpua_product_elemwise 49.07 fast_run fusion gpuarray
+optdb local_inplace_gpua_product_elemwise 60 fast_run gpuarray inplace
 optdb gpua_numbers_by_value 76 fast_run gpuarray
 optdb gpua_random_make_inplace_mrg 99 fast_run gpuarray inplace
 optdb gpua_assert_no_cpu_op 49.2 assert_no_cpu_op
@@ -155,6 +167,7 @@ class TestExamples(unittest.TestCase):
             transfers,
             blas,
             nnet,
+            product_elemwise,
             rules.lifts,
             rules.arrays,
         ):
@@ -191,7 +204,11 @@ class TestExamples(unittest.TestCase):
         unexplained = []
         found = databases_of_devices()
         local = [rule for db in ("gpuarray_local_optimizations", "gpuarray_cut_transfers") for rule in found[db]._order]
-        last = [rules.final.local_advincsub1_gpua_inplace, rules.final.local_gpua_alloc_empty_to_zeros]
+        last = [
+            rules.epilogues.local_gpua_product_elemwise,
+            rules.final.local_advincsub1_gpua_inplace,
+            rules.final.local_gpua_alloc_empty_to_zeros,
+        ]
         for rule in [*local, *last]:
             name = getattr(rule, "__name__", str(rule))
             if name in NOT_EXECUTED:
