@@ -9,6 +9,16 @@ import numpy as np
 from theano_ng.gof.differentiate import Lop, Rop
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.params_type import ParamsType
+from theano_ng.gpuarray.corr import (
+    BaseGpuCorr3dMM,
+    BaseGpuCorrMM,
+    GpuCorr3dMM,
+    GpuCorr3dMM_gradInputs,
+    GpuCorr3dMM_gradWeights,
+    GpuCorrMM,
+    GpuCorrMM_gradInputs,
+    GpuCorrMM_gradWeights,
+)
 from theano_ng.gpuarray.kernels.product import BATCH, DOT22, DTYPES, GEMM, GEMV, GER, product_code
 from theano_ng.gpuarray.op import GpuOp
 from theano_ng.gpuarray.transfers import as_gpuarray_variable, infer_context_name
@@ -21,7 +31,15 @@ from theano_ng.tensor.elemwise.functions import cast
 from theano_ng.tensor.linalg.products import dot, outer
 
 __all__ = [
+    "BaseGpuCorr3dMM",
+    "BaseGpuCorrMM",
     "BlasOp",
+    "GpuCorr3dMM",
+    "GpuCorr3dMM_gradInputs",
+    "GpuCorr3dMM_gradWeights",
+    "GpuCorrMM",
+    "GpuCorrMM_gradInputs",
+    "GpuCorrMM_gradWeights",
     "GpuDot22",
     "GpuGemm",
     "GpuGemmBatch",

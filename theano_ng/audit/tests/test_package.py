@@ -36,7 +36,7 @@ RowOp _Sorting CumsumOp CumprodOp _ListOp _InplaceListOp mrg_uniform_base _RealT
 _OverAxes _Windows _Blocks BaseAbstractConv CorrBase BaseCorrMM BaseCorr3dMM _Diagonal _ComparisonOpSS _ComparisonOpSD _Scale
 _StructuredDotGrad _OnParts _Elementwise _Random GpuOp TwinOp _Transfer _DiagonalMatrix _GatherOp _ScatterOp BaseGpuAdvancedSubtensor
 BaseGpuAdvancedIncSubtensor _GpuReduction GpuCumsumOp CGpuKernelBase _Contracted _CrossentropyOp
-_InplaceBlasOp _RowOp""".split()
+_InplaceBlasOp _RowOp _GpuCorr BaseGpuCorrMM BaseGpuCorr3dMM""".split()
 
 ELSEWHERE = {
     "MPIRecv": "needs a second process under MPI",

@@ -61,7 +61,7 @@ def tiles(dtype, vector_bytes):
     if not vector_bytes:
         return Tile(128, 128), Tile(64, 64), Tile(32, 32)
     # AVX-512 has 32 vector registers, and smaller vectors have 16. The sums of the largest tile fill half of them.
-    width = max(vector_bytes // np.dtype(_work(dtype)).itemsize, 2)
+    width = max(vector_bytes // np.dtype(work_dtype(dtype)).itemsize, 2)
     rows = 8 if vector_bytes >= 64 else 4
     return (
         Tile(rows, 2 * width, width),
@@ -71,7 +71,7 @@ def tiles(dtype, vector_bytes):
     )
 
 
-def _work(dtype):
+def work_dtype(dtype):
     """Return the dtype of the sums."""
     return "float32" if dtype == "float16" else dtype
 
@@ -115,7 +115,7 @@ ga_ssize out_n|ssize"""
 
 def _parameters(dtype, ending=None):
     """Return the declarations and the types of the arguments of a kernel."""
-    types = {"size": SIZE, "ssize": SSIZE, "number": _work(dtype)}
+    types = {"size": SIZE, "ssize": SSIZE, "number": work_dtype(dtype)}
     rows = [row.split("|") for row in _PARAMETERS.splitlines()] + list(ending.parameters() if ending else ())
     declared = ",\n    ".join([row[0] for row in rows]).replace("NUMBER", snippets.number(dtype))
     return declared, tuple([types.get(row[1], row[1]) for row in rows])
@@ -171,7 +171,7 @@ def _fields(dtype, tile, ending):
     )
 
 
-def _read(dtype, pointer):
+def read(dtype, pointer):
     return "load_half(%s)" % pointer if dtype == "float16" else "*(%s)" % pointer
 
 
@@ -179,12 +179,17 @@ def _write(dtype, pointer, value):
     return "store_half(%s, %s);" % (pointer, value) if dtype == "float16" else "*(%s) = %s;" % (pointer, value)
 
 
+def stored(dtype, value, out):
+    """Return the statement that stores an element of a result: `value`, a number, at the pointer `out`."""
+    return _write(dtype, out, value)
+
+
 def _stored(dtype, ending, sum_, at):
     """Return the statements that store an element of the result, given its sum. ``at(name)`` is the expression of a
     pointer to the element of an array.
     """
-    value = _RESULT % dict(sum=sum_, c=_read(dtype, at("c")))
-    return ending.store(value, at) if ending else _write(dtype, at("out"), value)
+    value = _RESULT % dict(sum=sum_, c=read(dtype, at("c")))
+    return ending.store(value, at) if ending else stored(dtype, value, at("out"))
 
 
 def _for_processors(dtype, tile, ending):
@@ -212,7 +217,7 @@ def _row_with_ending(dtype, tile, ending):
         "{",
         "%s *sum = %s;" % (number, row),
         "if (beta != 0) for (ga_uint j = 0; j < columns; ++j)",
-        "    sum[j] = %s;" % (_RESULT % dict(sum="sum[j]", c=_read(dtype, "c + (ga_ssize)j * c_n"))),
+        "    sum[j] = %s;" % (_RESULT % dict(sum="sum[j]", c=read(dtype, "c + (ga_ssize)j * c_n"))),
         "else if (alpha != 1) for (ga_uint j = 0; j < %d; ++j)" % tile.columns,
         "    sum[j] = alpha == 0 ? 0 : alpha * sum[j];",
         ending.store_row(tile.columns, "sum[j]"),
@@ -220,49 +225,69 @@ def _row_with_ending(dtype, tile, ending):
     ]
 
 
-def _vector(dtype, width):
+def vector_type(dtype, width):
     return "%s%d" % ({"float64": "double"}.get(dtype, "float"), width)
 
 
-def _read_vector(dtype, width, pointer):
+def read_vector(dtype, width, pointer):
     if dtype == "float16":
         return "vload_half%d(0, (GLOBAL_MEM const half *)(%s))" % (width, pointer)
     return "vload%d(0, %s)" % (width, pointer)
 
 
-def _rows(tile):
+def rows_of_tile(tile, rows="rows"):
     """Return statements that define where the rows of a tile of a begin. A row beyond the last one reads the elements
     of the last row again; its sums are not stored.
+
+    Parameters
+    ----------
+    tile : Tile
+    rows : str
+        The variable with the number of rows.
     """
-    return ["const ga_ssize r%d = (ga_ssize)(%d < rows ? %d : rows - 1) * a_m;" % (i, i, i) for i in range(tile.rows)]
+    text = "const ga_ssize r%(i)d = (ga_ssize)(%(i)d < %(rows)s ? %(i)d : %(rows)s - 1) * a_m;"
+    return [text % dict(i=i, rows=rows) for i in range(tile.rows)]
+
+
+def update(dtype, tile, a):
+    """Return statements that add products to the sums ``s<row>_<vector>`` of a tile: of an element of each row of a, at the
+    pointers ``<a> + r<row>``, and the vectors ``y<vector>``.
+    """
+    vector, result = vector_type(dtype, tile.width), []
+    for i in range(tile.rows):
+        products = " ".join("s%d_%d = x * y%d + s%d_%d;" % (i, j, j, i, j) for j in range(tile.columns // tile.width))
+        result.append("{ const %s x = %s; %s }" % (vector, read(dtype, "%s + r%d" % (a, i)), products))
+    return result
+
+
+def copied_vectors(dtype, tile, row):
+    """Return statements that define the vectors ``y<vector>``, which are read from the copy `row` of a row of b."""
+    vector, width = vector_type(dtype, tile.width), tile.width
+    places = ["vload%d(0, %s + %d)" % (width, row, at) for at in range(0, tile.columns, width)]
+    return ["const %s y%d = %s;" % (vector, j, place) for j, place in enumerate(places)]
 
 
 def _sums_across(dtype, tile):
     """Return statements that compute ``sums``. Vectors are parts of the rows of b, which have unit strides."""
     width, vectors = tile.width, tile.columns // tile.width
-    vector, number = _vector(dtype, width), snippets.number(dtype)
+    vector, number = vector_type(dtype, width), snippets.number(dtype)
     each = [(i, j) for i in range(tile.rows) for j in range(vectors)]
-    update = []
-    for i in range(tile.rows):
-        products = " ".join("s%d_%d = x * y%d + s%d_%d;" % (i, j, j, i, j) for j in range(vectors))
-        update.append("{ const %s x = %s; %s }" % (vector, _read(dtype, "a + r%d" % i), products))
-    pieces = [_read_vector(dtype, width, "b + %d" % (j * width)) for j in range(vectors)]
-    copies = ["vload%d(0, part + %d)" % (width, j * width) for j in range(vectors)]
+    pieces = [read_vector(dtype, width, "b + %d" % (j * width)) for j in range(vectors)]
     return [
         "%s %s;" % (vector, ", ".join("s%d_%d = 0" % place for place in each)),
-        *_rows(tile),
+        *rows_of_tile(tile),
         "const ga_size whole = columns == %d ? k : k_whole < k ? k_whole : k;" % tile.columns,
         "ga_size p = 0;",
         "if (alpha != 0) for (; p < whole; ++p, a += a_k, b += b_k) {",
         *["const %s y%d = %s;" % (vector, j, piece) for j, piece in enumerate(pieces)],
-        *update,
+        *update(dtype, tile, "a"),
         "}",
         "if (alpha != 0) for (; p < k; ++p, a += a_k, b += b_k) {",
         "%s part[%d];" % (number, tile.columns),
         "for (ga_uint j = 0; j < %d; ++j)" % tile.columns,
-        "part[j] = j < columns ? %s : 0;" % _read(dtype, "b + j"),
-        *["const %s y%d = %s;" % (vector, j, copy) for j, copy in enumerate(copies)],
-        *update,
+        "part[j] = j < columns ? %s : 0;" % read(dtype, "b + j"),
+        *copied_vectors(dtype, tile, "part"),
+        *update(dtype, tile, "a"),
         "}",
         "%s sums[%d];" % (number, tile.rows * tile.columns),
         *["vstore%d(s%d_%d, 0, sums + %d);" % (width, i, j, i * tile.columns + j * width) for i, j in each],
@@ -274,16 +299,16 @@ def _sums_along(dtype, tile):
     have unit strides.
     """
     width, number, each = tile.width, snippets.number(dtype), range(tile.rows)
-    vector = _vector(dtype, width)
+    vector = vector_type(dtype, width)
     products = [
-        "s%d_%d = %s * y%d + s%d_%d;" % (i, u, _read_vector(dtype, width, "a + r%d + p + %d" % (i, u * width)), u, i, u)
+        "s%d_%d = %s * y%d + s%d_%d;" % (i, u, read_vector(dtype, width, "a + r%d + p + %d" % (i, u * width)), u, i, u)
         for u in range(2)
         for i in each
     ]
-    pieces = [_read_vector(dtype, width, "b + p + %d" % (u * width)) for u in range(2)]
+    pieces = [read_vector(dtype, width, "b + p + %d" % (u * width)) for u in range(2)]
     return [
         "%s %s;" % (vector, ", ".join("s%d_%d = 0" % (i, u) for i in each for u in range(2))),
-        *_rows(tile),
+        *rows_of_tile(tile),
         "ga_size p = alpha == 0 ? k : 0;",
         "for (; p + %d <= k; p += %d) {" % (2 * width, 2 * width),
         *["const %s y%d = %s;" % (vector, u, piece) for u, piece in enumerate(pieces)],
@@ -296,8 +321,8 @@ def _sums_along(dtype, tile):
             for i in each
         ],
         "for (; p < k; ++p) {",
-        "const %s y = %s;" % (number, _read(dtype, "b + p")),
-        *["sums[%d] = %s * y + sums[%d];" % (i, _read(dtype, "a + r%d + p" % i), i) for i in each],
+        "const %s y = %s;" % (number, read(dtype, "b + p")),
+        *["sums[%d] = %s * y + sums[%d];" % (i, read(dtype, "a + r%d + p" % i), i) for i in each],
         "}",
     ]
 
@@ -309,15 +334,16 @@ _GROUP_OF_THREADS = """        const ga_uint thread = LID_1 * %(across)d + LID_0
         for (int i = 0; i < %(high)d; ++i)
             for (int j = 0; j < %(wide)d; ++j)
                 sums[i][j] = 0;
-        for (ga_size p0 = 0; p0 < (alpha == 0 ? 0 : k); p0 += %(depth)d) {
-            const ga_uint depth = k - p0 < %(depth)d ? (ga_uint)(k - p0) : %(depth)d;
+        for (ga_size p0 = %(first)s; p0 < %(last)s; p0 += %(depth)d) {
+            const ga_uint depth = %(last)s - p0 < %(depth)d ? (ga_uint)(%(last)s - p0) : %(depth)d;
+            %(prepare)s
             /* Neighbouring threads copy neighbouring elements. */
             for (ga_uint at = thread; at < %(rows)d * %(depth)d; at += %(threads)d) {
                 const ga_uint i = a_m == 1 ? at %% %(rows)d : at / %(depth)d, p = a_m == 1 ? at / %(rows)d : at %% %(depth)d;
                 xs[p][i] = i < rows && p < depth ? %(read_a)s : 0;
             }
             for (ga_uint at = thread; at < %(columns)d * %(depth)d; at += %(threads)d) {
-                const ga_uint j = b_k == 1 ? at / %(depth)d : at %% %(columns)d, p = b_k == 1 ? at %% %(depth)d : at / %(columns)d;
+                const ga_uint j = %(along)s ? at / %(depth)d : at %% %(columns)d, p = %(along)s ? at %% %(depth)d : at / %(columns)d;
                 ys[p][j] = j < columns && p < depth ? %(read_b)s : 0;
             }
             local_barrier();
@@ -343,23 +369,54 @@ _GROUP_OF_THREADS = """        const ga_uint thread = LID_1 * %(across)d + LID_0
 """
 
 
-def _for_gpus(dtype, tile, ending):
-    """Return the code of a kernel in which a group of threads computes a tile."""
+def group_of_threads(dtype, tile, **loader):
+    """Return statements with which a group of threads computes a tile of ``rows`` times ``columns`` elements.
+
+    Parameters
+    ----------
+    dtype : str
+    tile : Tile
+    **loader : str
+        first, last: the range of the summed axis. prepare: statements before each copy of DEPTH products to local memory.
+        read_a, read_b: the element of a in row ``i``, or of b in column ``j``, for the product ``p0 + p``. along: whether
+        neighbouring elements of b are consecutive along the summed axis. store: the statement that stores
+        ``sums[i][j]`` in row ``row`` and column ``column``.
+    """
     across, down = GROUP
-    fields = dict(_fields(dtype, tile, ending), depth=DEPTH)
-    at = lambda name: "{0} + (ga_ssize)row * {0}_m + (ga_ssize)column * {0}_n".format(name)
-    body = _GROUP_OF_THREADS % dict(
-        fields,
+    return _GROUP_OF_THREADS % dict(
+        loader,
+        number=snippets.number(dtype),
+        rows=tile.rows,
+        columns=tile.columns,
+        depth=DEPTH,
         across=across,
         down=down,
         threads=across * down,
         high=tile.rows // down,
         wide=tile.columns // across,
-        read_a=_read(dtype, "a + (ga_ssize)i * a_m + (ga_ssize)(p0 + p) * a_k"),
-        read_b=_read(dtype, "b + (ga_ssize)j * b_n + (ga_ssize)(p0 + p) * b_k"),
+    )
+
+
+def local_memory(dtype, tile):
+    """Return the declaration of the local memory of `group_of_threads`."""
+    return _LOCAL % dict(number=snippets.number(dtype), depth=DEPTH, rows=tile.rows, columns=tile.columns)
+
+
+def _for_gpus(dtype, tile, ending):
+    """Return the code of a kernel in which a group of threads computes a tile."""
+    at = lambda name: "{0} + (ga_ssize)row * {0}_m + (ga_ssize)column * {0}_n".format(name)
+    body = group_of_threads(
+        dtype,
+        tile,
+        first="0",
+        last="(alpha == 0 ? 0 : k)",
+        prepare="",
+        read_a=read(dtype, "a + (ga_ssize)i * a_m + (ga_ssize)(p0 + p) * a_k"),
+        read_b=read(dtype, "b + (ga_ssize)j * b_n + (ga_ssize)(p0 + p) * b_k"),
+        along="b_k == 1",
         store=_stored(dtype, ending, "sums[i][j]", at),
     )
-    return _BEGIN % dict(fields, local=_LOCAL % fields) + body + _END
+    return _BEGIN % dict(_fields(dtype, tile, ending), local=local_memory(dtype, tile)) + body + _END
 
 
 def product(dtype, tile, context, ending=None):
@@ -426,8 +483,8 @@ def product_code(kind, dtype, context, in_place, ending=None, operands=()):
         along=along[0] if along else 0,
         ended=id(ended) if ending else 0,
         addresses=ended.addresses.ctypes.data if ending else 0,
-        rows=_packed([tile.rows for tile in forms[:3]]),
-        columns=_packed([tile.columns for tile in forms[:3]]),
+        rows=packed([tile.rows for tile in forms[:3]]),
+        columns=packed([tile.columns for tile in forms[:3]]),
         library=_use_of_library(context, ending),
         tf32=config.gpuarray.allow_tf32,
         operands=list(operands),
@@ -490,7 +547,7 @@ def has_library(context):
         return False
 
 
-def _packed(sizes):
+def packed(sizes):
     """Return one number with one size in each byte, the first in the lowest byte."""
     return sum(size << 8 * i for i, size in enumerate(sizes))
 

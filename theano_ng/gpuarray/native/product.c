@@ -5,6 +5,7 @@
 #include "context.h"
 #include "cublas.h"
 #include "gpu_axes.h"
+#include "gpu_tiles.h"
 
 /* Parameters of a node.
  * kind: see `enum kind`
@@ -87,36 +88,9 @@ static int read_scalar(PyObject *value, PyGpuArrayObject *c, int typecode, doubl
 
 /* ---- the form of a product ---- */
 
-enum { N_TILES = 3 };
-
-typedef struct {
-    gpukernel *kernel;
-    size_t rows, columns;
-} Tile;
-
-/* Estimated times of a multiplication and addition, relative to the largest tile, and of copying one element */
-static const double tile_cost[N_TILES] = {1, 1.6, 3};
+/* Estimated times of a multiplication and addition with vectors along the summed axis, relative to the largest tile, and of
+ * copying one element */
 static const double along_cost = 3, copy_cost = 100;
-
-static size_t tiles_of(size_t m, size_t n, const Tile *tile)
-{
-    return (m + tile->rows - 1) / tile->rows * ((n + tile->columns - 1) / tile->columns);
-}
-
-/* Return the index of the tile for m times n results. `cost` becomes the time in units of k multiplications. */
-static int choose_tile(const Tile *tiles, size_t batch, size_t m, size_t n, size_t processors, double *cost)
-{
-    int best = 0;
-    for (int i = 0; i < N_TILES; ++i) {
-        size_t count = batch * tiles_of(m, n, &tiles[i]), rounds = (count + processors - 1) / processors;
-        double time = (double)rounds * (double)(tiles[i].rows * tiles[i].columns) * tile_cost[i];
-        if (i == 0 || time < *cost) {
-            *cost = time;
-            best = i;
-        }
-    }
-    return best;
-}
 
 static void exchange_axes(Matrices *m)
 {
@@ -298,7 +272,6 @@ static int compute(Product *p, PyGpuContextObject *ctx, const struct product_par
 {
     const device_info *info = &ctx->ctx->info;
     size_t batch = p->out.dims[0], m = p->out.dims[1], n = p->out.dims[2], k = p->a.dims[2];
-    int64_t kernels[N_TILES] = {params->large, params->medium, params->small};
     Tile tiles[N_TILES], along = {(gpukernel *)(intptr_t)params->along, 4, 1};
     if (batch == 0 || m == 0 || n == 0)
         return 0;
@@ -307,16 +280,12 @@ static int compute(Product *p, PyGpuContextObject *ctx, const struct product_par
         if (status <= 0 && (status < 0 || !params->has_ending))
             return status;
     }
-    for (int i = 0; i < N_TILES; ++i) {
-        tiles[i].kernel = (gpukernel *)(intptr_t)kernels[i];
-        tiles[i].rows = (size_t)(params->rows >> 8 * i & 255);
-        tiles[i].columns = (size_t)(params->columns >> 8 * i & 255);
-    }
+    fill_tiles(tiles, params->large, params->medium, params->small, params->rows, params->columns);
     double direct, exchanged, vectors;
-    int tile = choose_tile(tiles, batch, m, n, info->processors, &direct);
+    int tile = choose_tile(tiles, N_TILES, batch, m, n, info->processors, &direct);
     if (info->vector_bytes == 0)
         return launch(p, &tiles[tile], tile, info->processors, params);
-    int other = choose_tile(tiles, batch, n, m, info->processors, &exchanged);
+    int other = choose_tile(tiles, N_TILES, batch, n, m, info->processors, &exchanged);
     size_t longer = m > n ? m : n, shorter = m > n ? n : m;
     vectors = along_cost * (double)batch * (double)shorter * (double)((longer + 3) / 4 * 4) / (double)info->processors;
     if (!is_unit(&p->b, 2))

@@ -3,6 +3,7 @@
 All documented names are exported here.
 """
 
+from theano_ng.gpuarray.opt.conv import ConvMetaOptimizer, abstractconv_groupopt, conv_metaopt
 from theano_ng.gpuarray.opt.databases import (
     gpu_cut_copies,
     gpu_optimizer,
@@ -16,10 +17,12 @@ from theano_ng.gpuarray.opt.databases import (
     safe_to_gpu,
 )
 from theano_ng.gpuarray.opt.graph_to_gpu import GraphToGPU, GraphToGPUDB, InputToGpuOptimizer
+from theano_ng.gpuarray.opt.pooling import pool_db, pool_db2
 from theano_ng.gpuarray.opt.transfers import cut_gpua_constant_transfers, local_cut_gpu_transfers
 from theano_ng.gpuarray.opt import (
     arrays,
     blas,
+    conv,
     elementwise,
     epilogues,
     final,
@@ -28,6 +31,7 @@ from theano_ng.gpuarray.opt import (
     loops,
     movement,
     numbers,
+    pooling,
     random,
     rows,
 )

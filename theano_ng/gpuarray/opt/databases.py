@@ -13,8 +13,8 @@ or if the mode includes the tag ``gpuarray``. The parts of `gpu_seqopt` are:
 """
 
 from theano_ng.compile.mode import optdb
-from theano_ng.gof.optdb import EquilibriumDB, SequenceDB
-from theano_ng.gof.rewriting import TopoOptimizer, copy_stack_trace, local_optimizer
+from theano_ng.gof.optdb import EquilibriumDB, LocalGroupDB, SequenceDB
+from theano_ng.gof.rewriting import GraphToGPULocalOptGroup, TopoOptimizer, copy_stack_trace, local_optimizer
 from theano_ng.gpuarray.basic_ops import GpuFromHost, HostFromGpu, as_gpuarray_variable, host_from_gpu
 from theano_ng.gpuarray.opt.graph_to_gpu import GraphToGPUDB, rule_outputs, was_sent
 from theano_ng.gpuarray.type import GpuArrayType, get_context, gpu_supported
@@ -186,7 +186,7 @@ def _same_on_host(new, node):
     return new.op == node.op and not any(_on_device(v) for v in [*new.inputs, *new.outputs])
 
 
-def lifts(*tracks, tags=("fast_compile",), name=None):
+def lifts(*tracks, tags=("fast_compile",), name=None, group=None, position=1):
     """Return a decorator for the package's rules that move an Op to a device. The decorator registers the function for
     the pass over the graph, and as a rule for single nodes.
 
@@ -196,6 +196,10 @@ def lifts(*tracks, tags=("fast_compile",), name=None):
     tags : sequence of str
     name : str, optional
         The name of the rule. Default: the name of the function.
+    group : pair of LocalGroupDB, optional
+        The groups of rules of which the rule is a part, as `rule_groups` returns them. By default, it is in no group.
+    position : float
+        The position in the groups.
 
     Returns
     -------
@@ -205,7 +209,33 @@ def lifts(*tracks, tags=("fast_compile",), name=None):
 
     def decorator(f):
         f.__name__ = name or f.__name__
-        register_opt2(list(tracks), *tags)(f)
-        return register_opt(*tags)(op_lifter(list(tracks))(f))
+        if group is None:
+            register_opt2(list(tracks), *tags)(f)
+            return register_opt(*tags)(op_lifter(list(tracks))(f))
+        rule = op_lifter(list(tracks))(f)
+        for database, one in zip(group, (rule, local_optimizer(list(tracks))(f))):
+            database.register(f.__name__, one, "fast_run", "gpuarray", *tags, position=position)
+        return rule
 
     return decorator
+
+
+def rule_groups(name, *tags):
+    """Make and register two groups of rules: for single nodes, and, with "2" behind its name, for the pass over the graph.
+
+    The first rule of a group that applies is used.
+
+    Parameters
+    ----------
+    name : str
+    *tags : str
+
+    Returns
+    -------
+    LocalGroupDB, LocalGroupDB
+    """
+    groups = LocalGroupDB(), LocalGroupDB(local_opt=GraphToGPULocalOptGroup)
+    for group, database, end in zip(groups, (gpu_optimizer, gpu_optimizer2), ("", "2")):
+        group.__name__ = name + end
+        database.register(name + end, group, "fast_run", "fast_compile", "gpuarray", *tags)
+    return groups

@@ -11,7 +11,7 @@ import numpy as np
 from theano_ng import scalar
 from theano_ng import tensor as tt
 from theano_ng.audit.records import Case
-from theano_ng.gpuarray import blas, nnet, subtensor
+from theano_ng.gpuarray import blas, corr, nnet, pool, subtensor
 from theano_ng.gpuarray.basic_ops import (
     GpuAlloc,
     GpuAllocEmpty,
@@ -46,6 +46,9 @@ NAME, OTHER = "test", "another name"
 RNG = np.random.RandomState(21)
 X, Y = RNG.randn(3, 4).astype("float32"), RNG.randn(3, 4).astype("float32")
 T3 = RNG.randn(2, 3, 4).astype("float32")
+POOLED = T3[:, :2].reshape(2, 1, 2, 2, 2).max((2, 4)), T3[:, :1, :2]  # maxima of windows of 2 x 2, and a gradient
+IMAGE, KERNEL = RNG.randn(2, 2, 4, 5).astype("float32"), RNG.randn(3, 2, 2, 3).astype("float32")
+TOP, OWN = RNG.randn(2, 3, 3, 3).astype("float32"), RNG.randn(3, 3, 3, 2, 2, 3).astype("float32")
 UNIT = RNG.uniform(0.1, 0.9, (3, 4)).astype("float32")
 INTS = RNG.randint(-9, 9, (3, 4))
 SQUARE, HALF, TWO = X[:, :3], np.float32(0.5), np.float32(2)
@@ -111,6 +114,10 @@ def _product_with_number(x, y, number):
     """Multiply a product of arrays on the device by a number on the host, which is passed to the kernel by value."""
     number = tt.as_tensor_variable(number).dimshuffle("x", "x")
     return GpuProductElemwise(blas.gpu_dot22, scalar.mul, 0)(x, y, number)
+
+
+def _finite_kernels(values):
+    return bool(np.isfinite(values[0]).all())
 
 
 def _labelled(op):
@@ -208,6 +215,32 @@ def cases():
             _on_device(GPUA_mrg_uniform(GpuArrayType("float32", (False,), NAME)), 0),
             [STATES, np.array([9])],
         ),
+        ("GpuCorrMM", _on_device(corr.GpuCorrMM("half", (2, 1))), [IMAGE, KERNEL]),
+        ("GpuCorrMM unshared", _on_device(corr.GpuCorrMM(unshared=True)), [IMAGE, OWN]),
+        ("GpuCorrMM_gradWeights", _on_device(corr.GpuCorrMM_gradWeights()), [IMAGE, TOP]),
+        ("GpuCorrMM_gradInputs", _on_device(corr.GpuCorrMM_gradInputs()), [KERNEL, TOP]),
+        (
+            "GpuCorrMM_gradInputs with strides",
+            _on_device(lambda w, y: corr.GpuCorrMM_gradInputs((1, 0), (2, 1))(w, y, (5, 7))),
+            [KERNEL, TOP],
+        ),
+        ("GpuCorr3dMM", _on_device(corr.GpuCorr3dMM(1, (1, 2, 1))), [IMAGE[None], KERNEL[:, :, None]]),
+        ("GpuCorr3dMM_gradWeights", _on_device(corr.GpuCorr3dMM_gradWeights()), [IMAGE[None], TOP[None, :, :2]]),
+        ("GpuCorr3dMM_gradInputs", _on_device(corr.GpuCorr3dMM_gradInputs()), [KERNEL[None], TOP[None, :1]]),
+        ("GpuPool", _on_device(lambda x: pool.GpuPool(True)(x, (2, 3), (1, 2), (1, 1))), [T3]),
+        ("GpuPool average", _on_device(lambda x: pool.GpuPool(False, "average_exc_pad", 3)(x, (2, 2, 2))), [T3]),
+        ("GpuMaxPoolGrad", _on_device(lambda x, m, g: pool.GpuMaxPoolGrad(True)(x, m, g, (2, 2))), [T3, *POOLED]),
+        (
+            "GpuAveragePoolGrad",
+            _on_device(lambda x, g: pool.GpuAveragePoolGrad(True, "sum")(x, g, (2, 2))),
+            [T3, POOLED[1]],
+        ),
+        (
+            "GpuDownsampleFactorMaxGradGrad",
+            _on_device(lambda x, m, g: pool.GpuDownsampleFactorMaxGradGrad(True)(x, m, g, (2, 2))),
+            [T3, POOLED[0], T3[::-1].copy()],
+        ),
+        ("GpuMaxPoolRop", _on_device(lambda x, e: pool.GpuMaxPoolRop(True)(x, e, (2, 2))), [T3, T3[::-1].copy()]),
         ("GpuRowProgram", _on_device(_row_program()), [X]),
         ("GpuSoftmax", _on_device(nnet.gpu_softmax), [X]),
         ("GpuSoftmaxWithBias", _on_device(nnet.gpu_softmax_with_bias), [X, Y[0]]),
@@ -227,4 +260,7 @@ def cases():
     skip = dict.fromkeys(
         ("grad", "R_op"), "its derivatives are those of the Op on the host, which has cases of its own"
     )
-    return [Case(op, inputs, name, skip=skip) for name, op, inputs in table]
+    # In these gradients, kernels are multiplied by zeros outside of the output, as in the C code for the host. NaN and
+    # infinity in the kernels then give NaN, which the Python code does not.
+    finite = {name: _finite_kernels for name, _, _ in table if name.endswith("_gradInputs")}
+    return [Case(op, inputs, name, skip=skip, tied=finite.get(name)) for name, op, inputs in table]

@@ -11,13 +11,14 @@ import numpy as np
 
 import theano_ng as theano
 import theano_ng.tensor as T
-from theano_ng.gpuarray import extra_ops, nnet, reduction
+from theano_ng.gpuarray import corr, extra_ops, nnet, pool, reduction
 from theano_ng.gpuarray.basic_ops import host_from_gpu
 from theano_ng.gpuarray.contexts import get_context
 from theano_ng.gpuarray.creation import GpuEye, GpuTri
 from theano_ng.gpuarray.elemwise import GpuCAReduceCuda, GpuElemwise
 from theano_ng.gpuarray.extra_ops import GpuCumOp
 from theano_ng.gpuarray.joining import gpu_join
+from theano_ng.gpuarray.kernels import correlation as correlation_kernels
 from theano_ng.gpuarray.kernels import product as product_kernels
 from theano_ng.gpuarray.kernels.product_ending import Ending
 from theano_ng.gpuarray.kernels.rows import row_kernel
@@ -167,6 +168,33 @@ def products():
     np.testing.assert_allclose(np.asarray(out), expected, rtol=1e-4, atol=1e-5)
 
 
+def correlations():
+    """Compute correlations by the smallest kernel for graphics cards, and sums that are divided into parts."""
+    tile = product_kernels.tiles("float32", 0)[-1]
+    x, w = [gpu_variable("float32", 4) for _ in range(2)]
+    image, kernel = VALUE[None, None], OTHER[:2, :3][None, None]
+    windows = np.lib.stride_tricks.sliding_window_view(np.pad(VALUE, 1), (2, 3))
+    expected = np.einsum("pqij,ij->pq", windows, kernel[0, 0])[None, None]
+    with (
+        mock.patch.object(correlation_kernels, "tiles", lambda *_: (tile,) * 3),
+        mock.patch.object(correlation_kernels, "_PROCESSORS", 2),
+    ):
+        check([x, w], [corr.GpuCorrMM(1)(x, w)], [image, kernel], [expected])
+        long, top = np.abs(np.resize(VALUE, (1, 1, 20, 40))), np.ones((1, 1, 19, 38), "float32")
+        sums = np.lib.stride_tricks.sliding_window_view(long[0, 0], (19, 38)).sum((2, 3), dtype="float64")
+        check([x, w], [corr.GpuCorrMM_gradWeights()(x, w)], [long, top], [sums[None, None]])
+
+
+def pooling():
+    x, g = [gpu_variable("float32", 2) for _ in range(2)]
+    y = pool.GpuPool(True)(x, (2, 3))
+    maxima = VALUE[:4].reshape(2, 2, 3, 3).max((1, 3))
+    gradient = np.zeros(SHAPE, "float32")
+    gradient[:4] = (VALUE[:4].reshape(2, 2, 3, 3) == maxima[:, None, :, None]).reshape(4, 9)
+    outputs = [y, pool.GpuMaxPoolGrad(True)(x, y, g, (2, 3))]
+    check([x, g], outputs, [VALUE, np.ones((2, 3), "float32")], [maxima, gradient])
+
+
 def rows():
     """Compute cross-entropies by the kernel for graphics cards, with groups in which some threads have no element."""
     ctx = get_context(context())
@@ -204,7 +232,20 @@ def planted_read():
     _planted("    x[LID_0] = x[LID_0 + (1 << 26)];")
 
 
-FAMILIES = (elementwise, reductions, indexing, cumulation, argmax, creation, copies, arrays, products, rows)
+FAMILIES = (
+    elementwise,
+    reductions,
+    indexing,
+    cumulation,
+    argmax,
+    creation,
+    copies,
+    arrays,
+    products,
+    correlations,
+    pooling,
+    rows,
+)
 PLANTED = (planted_race, planted_read)
 
 

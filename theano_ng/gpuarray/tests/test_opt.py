@@ -24,9 +24,11 @@ from theano_ng.gof.traversal import equal_computations
 from theano_ng.gpuarray import (
     basic_ops,
     blas,
+    corr,
     elemwise,
     extra_ops,
     nnet,
+    pool,
     product_elemwise,
     reduction,
     subtensor,
@@ -74,6 +76,20 @@ gpuarray_local_optimizations local_gpu_elemwise_careduce - fast_run gpuarray low
 gpuarray_local_optimizations local_gpua_scan_to_gpua - fast_compile fast_run gpuarray scan
 gpuarray_local_optimizations local_gpualloc_memset_0 - fast_run gpuarray
 gpuarray_local_optimizations local_remove_all_assert - unsafe
+gpuarray_local_optimizations local_conv_gpu_conv - fast_run gpuarray
+gpuarray_local_optimizations local_gpua_abstractconv - conv_dnn cudnn fast_compile fast_run gpuarray
+gpuarray_local_optimizations local_gpu_downsample_factor_max_grad_grad - fast_run gpuarray
+gpuarray_local_optimizations local_gpu_max_pool_rop - fast_run gpuarray
+gpuarray_abstractconv_opts conv_metaopt 0 conv_meta
+gpuarray_abstractconv_opts local_abstractconv_gemm 3 30 conv_gemm fast_compile fast_run gpuarray
+gpuarray_abstractconv_opts local_abstractconv3d_gemm 4 30 conv_gemm fast_compile fast_run gpuarray
+gpuarray_abstractconv_opts local_abstractconv_gradweights_gemm 5 30 conv_gemm fast_compile fast_run gpuarray
+gpuarray_abstractconv_opts local_abstractconv3d_gradweights_gemm 6 30 conv_gemm fast_compile fast_run gpuarray
+gpuarray_abstractconv_opts local_abstractconv_gradinputs 7 30 conv_gemm fast_compile fast_run gpuarray
+gpuarray_abstractconv_opts local_abstractconv3d_gradinputs 8 30 conv_gemm fast_compile fast_run gpuarray
+pool_db local_gpu_pool 1 fast_compile fast_run gpuarray
+pool_db local_gpu_max_pool_grad 1 fast_compile fast_run gpuarray
+pool_db local_gpu_average_pool_grad 1 fast_compile fast_run gpuarray
 """
 # Rules in gpuarray_local_optimizations with the tags fast_compile, fast_run and gpuarray.
 LOCAL = (
@@ -84,23 +100,29 @@ LOCAL = (
     " local_gpua_rebroadcast local_gpua_reshape local_gpua_shape local_gpua_specifyShape local_gpua_split local_gpua_subtensor local_gpua_tri"
     " local_gpuaalloc local_track_shape_i local_gpua_dot22 local_gpua_dot22scalar local_gpua_gemm local_gpua_gemmbatch"
     " local_gpua_gemv local_gpua_ger local_gpua_softmax local_gpua_softmaxwithbias local_gpua_crossentropysoftmax1hotwithbiasdx"
-    " local_gpua_crossentropysoftmaxargmax1hotwithbias local_gpua_mrg"
+    " local_gpua_crossentropysoftmaxargmax1hotwithbias local_gpua_mrg local_gpua_error_convop gpuarray_abstractconv_opts pool_db"
 ).split()
+
+# Groups of rules in gpuarray_local_optimizations
+GROUPS = ("gpuarray_abstractconv_opts", "pool_db")
 
 # Rule without an example that can be executed here -> the reason.
 NOT_EXECUTED = {
     "local_gpua_scan_to_gpua": "the step is another graph; see test_opt_loops",
     "local_track_shape_i": "needs a variable of a shape feature; belongs to the host, too",
     "local_remove_all_assert": "belongs to the host, too",
+    "conv_metaopt": "measures other rules; see test_opt_conv",
 }
 
 
 def databases_of_devices():
     databases.load()
     cut = optdb["gpuarray_opt"]
-    return {"optdb": optdb, "canonicalize": optdb["canonicalize"], "gpuarray_opt": cut} | {
-        name: cut[name] for name in ("gpuarray_local_optimizations", "gpuarray_cut_transfers")
-    }
+    return (
+        {"optdb": optdb, "canonicalize": optdb["canonicalize"], "gpuarray_opt": cut}
+        | {name: cut[name] for name in ("gpuarray_local_optimizations", "gpuarray_cut_transfers")}
+        | {name: cut["gpuarray_local_optimizations"][name] for name in GROUPS}
+    )
 
 
 class TestRegistration(unittest.TestCase):
@@ -127,6 +149,12 @@ class TestRegistration(unittest.TestCase):
         )
         done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=300)
         self.assertEqual(done.stdout.strip(), "[]", done.stderr)
+
+
+def moved_convolution(op, *inputs):
+    """Return the output of an abstract convolution on the device."""
+    hosts = [basic_ops.host_from_gpu(v) if isinstance(v.type, GpuArrayType) else v for v in inputs]
+    return rules.conv.local_gpua_lift_abstractconv_graph(op, None, inputs, op.make_node(*hosts).outputs)[0]
 
 
 class TestExamples(unittest.TestCase):
@@ -157,6 +185,11 @@ class TestExamples(unittest.TestCase):
         ):
             self.names.update(vars(module))
         for module in (
+            pool,
+            corr,
+            T.signal.pool,
+            T.nnet.convolution.abstract,
+            T.nnet.convolution.legacy,
             T.reductions.extremes,
             T.assert_op,
             basic_ops,
@@ -175,6 +208,7 @@ class TestExamples(unittest.TestCase):
         self.names.update(S=GpuArrayType("int32", (False, False), None)("S"), GpuArrayType=GpuArrayType, T=T)
         self.names.update(mrg_uniform=mrg_uniform, GPUA_mrg_uniform=GPUA_mrg_uniform)
         self.names.update(softmax_grad=softmax_grad, softmax_op=softmax_op, softmax_with_bias=softmax_with_bias)
+        self.names.update(moved=moved_convolution)
         self.names.update(add=elemwise.GpuElemwise(scalar.add), mul=elemwise.GpuElemwise(scalar.mul))
         zero = T.constant(np.float64(0))
         null = GpuArrayType("float64", (), None).make_constant(pygpu.array(np.float64(0), context=get_context(None)))
@@ -187,6 +221,8 @@ class TestExamples(unittest.TestCase):
             [(v, "float64", 1) for v in "ab"]
             + [(v, "float64", 2) for v in "AB"]
             + [(v, "float64", 3) for v in "PQ"]
+            + [(v, "float64", 4) for v in "MN"]
+            + [(v, "float64", 5) for v in "UV"]
             + [("mask", "bool", 2)]
         ):
             self.names[name] = GpuArrayType(dtype, (False,) * ndim, None)(name)
@@ -203,7 +239,12 @@ class TestExamples(unittest.TestCase):
     def test_examples_hold(self):
         unexplained = []
         found = databases_of_devices()
-        local = [rule for db in ("gpuarray_local_optimizations", "gpuarray_cut_transfers") for rule in found[db]._order]
+        local = [
+            rule
+            for db in ("gpuarray_local_optimizations", "gpuarray_cut_transfers", *GROUPS)
+            for rule in found[db]._order
+            if not isinstance(rule, databases.DB)
+        ]
         last = [
             rules.epilogues.local_gpua_product_elemwise,
             rules.final.local_advincsub1_gpua_inplace,

@@ -107,15 +107,16 @@ class CorrBase(NativeOp, OpenMPOp):
 
     def _operands(self, **operands):
         """Return two tensors of one dtype. Raise TypeError if a tensor has an unexpected rank."""
-        ndim = 2 + self.convdim
-        result = []
-        for name, value in operands.items():
-            value = as_tensor_variable(value)
-            expected = ndim + self.convdim if name == "kern" and self.unshared else ndim
-            if value.type.ndim != expected:
-                raise TypeError("%s must be %dD tensor" % (name, expected))
-            result.append(value)
+        result = [as_tensor_variable(value) for value in operands.values()]
+        for name, value in zip(operands, result):
+            self._check_rank(name, value)
         return as_common_dtype(*result)
+
+    def _check_rank(self, name, value):
+        """Raise TypeError if a tensor has an unexpected rank."""
+        expected = 2 + self.convdim * (2 if name == "kern" and self.unshared else 1)
+        if value.type.ndim != expected:
+            raise TypeError("%s must be %dD tensor" % (name, expected))
 
     def _lengths(self, shape, more):
         """Return the lengths of the result's axes as int64 scalars. Return [] for None.
@@ -167,12 +168,21 @@ class CorrBase(NativeOp, OpenMPOp):
     def native_code(self, node):
         if node.outputs[0].dtype not in ("float16", "float32", "float64"):
             return None
+        return NativeCode(
+            "theano_ng.tensor.native.conv:correlate",
+            threaded=bool(self.openmp),
+            isa=self.isa,
+            flip=self.flip,
+            **self._native_options(),
+        )
+
+    def _native_options(self):
+        """Return the parameters of native code that define the correlation; see native/convolution/conv_shapes.h."""
         pads = [
             {"half": HALF, "full": FULL}.get(axis.mode, 0) if isinstance(axis.mode, str) else axis.mode
             for axis in self.axes
         ]
-        return NativeCode(
-            "theano_ng.tensor.native.conv:correlate",
+        return dict(
             kind=self.kind,
             n_dims=self.convdim,
             pads=[n for pad in pads for n in ((pad, pad) if isinstance(pad, int) else pad)]
@@ -181,9 +191,6 @@ class CorrBase(NativeOp, OpenMPOp):
             dilation=[*self.filter_dilation, 1][:3],
             groups=self.num_groups,
             unshared=self.unshared,
-            threaded=bool(self.openmp),
-            isa=self.isa,
-            flip=self.flip,
         )
 
     def perform(self, node, inputs, output_storage):

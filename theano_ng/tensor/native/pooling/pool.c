@@ -2,6 +2,7 @@
 #include "native.h"
 #include "common/target_clones.h"
 #include "common/threads.h"
+#include "pool_axes.h"
 #include "pool_windows.h"
 
 /* The modes of PoolingMode_t. */
@@ -148,48 +149,6 @@ static planes_fn pool_of(int type, npy_intp item, const Windows *w)
 
 NATIVE_PARAMS(pooling, ndim, ignore_border, mode, openmp);
 
-/* Read ws, stride or pad into values[d * 3 + which]. Return 0, or -1 with an exception set. */
-static int read_vector(PyObject *vector, const char *name, int nd, int which, int64_t *values)
-{
-    PyArrayObject *v =
-        (PyArrayObject *)PyArray_FROMANY(vector, NPY_INT64, 0, 0, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST);
-    if (v == NULL)
-        return -1;
-    int status = 0;
-    if (PyArray_NDIM(v) != 1 || PyArray_DIM(v, 0) != nd) {
-        PyErr_Format(PyExc_ValueError, "%s must be a vector of size %d, got %zd elements", name, nd,
-                     (Py_ssize_t)PyArray_SIZE(v));
-        status = -1;
-    }
-    for (int d = 0; d < nd && status == 0; ++d) {
-        int64_t value = ((const int64_t *)PyArray_DATA(v))[d];
-        if (value < (which == 2 ? 0 : 1)) {
-            PyErr_Format(PyExc_ValueError, "Pool: %s must be at least %d for every axis, got %lld for axis %d", name,
-                         which == 2 ? 0 : 1, (long long)value, d);
-            status = -1;
-        }
-        values[d * 3 + which] = value;
-    }
-    Py_DECREF(v);
-    return status;
-}
-
-/* Return the number of windows along an axis, or -1 if no memory could hold them. See output_length in
- * signal/pool_windows.py. */
-static npy_intp output_length(npy_intp n, int64_t window, int64_t stride, int64_t pad, int ignore_border)
-{
-    if (n == 0)
-        return 0;
-    if (!ignore_border)
-        return stride >= window ? (n - 1) / stride + 1
-                                : (n - 1 < window - stride ? 0 : (n - 1 - window + stride) / stride) + 1;
-    __int128 room = (__int128)n + 2 * (__int128)pad - window;
-    if (room < 0)
-        return 0;
-    room = room / stride + 1;
-    return room > NPY_MAX_INTP / 64 || pad > NPY_MAX_INTP / 4 ? -1 : (npy_intp)room;
-}
-
 static void free_windows(Windows *w)
 {
     if (w->axes != NULL && w->nd > 0)
@@ -203,61 +162,33 @@ static void free_windows(Windows *w)
 static int find_windows(Windows *w, PyArrayObject *x, PyObject **vectors, const struct pooling_params *params,
                         npy_intp *out_shape)
 {
-    static const char *const names[] = {"ws", "stride", "pad"};
     int nd = (int)params->ndim, before = PyArray_NDIM(x) - nd;
-    int64_t values[3 * NPY_MAXDIMS];
+    PoolAxis found[NPY_MAXDIMS];
     *w = (Windows){.nd = nd};
-    if (nd < 1 || before < 0) {
-        PyErr_Format(PyExc_ValueError, "Pool: %d axes of an array of %d dimensions cannot be pooled", nd,
-                     PyArray_NDIM(x));
+    if (find_pool_axes(found, nd, PyArray_NDIM(x), PyArray_DIMS(x), vectors, params->ignore_border != 0, out_shape) < 0)
         return -1;
-    }
-    for (int which = 0; which < 3; ++which)
-        if (read_vector(vectors[which], names[which], nd, which, values) < 0)
-            return -1;
     if ((w->axes = PyMem_Calloc(nd, sizeof(Axis))) == NULL) {
         PyErr_NoMemory();
         return -1;
     }
     w->planes = w->in_size = w->out_size = w->out_rows = 1;
-    for (int d = 0; d < before; ++d) {
-        out_shape[d] = PyArray_DIM(x, d);
+    for (int d = 0; d < before; ++d)
         w->planes *= out_shape[d];
-    }
     for (int d = nd - 1; d >= 0; --d) {
         Axis *a = &w->axes[d];
-        int64_t window = values[3 * d], stride = values[3 * d + 1], pad = values[3 * d + 2];
-        if (pad > 0 && !params->ignore_border) {
-            PyErr_Format(PyExc_ValueError, "Pool: pad works only with ignore_border=True, got pad=%lld",
-                         (long long)pad);
-            return -1;
-        }
-        if (pad >= window) {
-            PyErr_Format(PyExc_ValueError, "Pool: pad must be smaller than ws, got pad=%lld and ws=%lld for axis %d",
-                         (long long)pad, (long long)window, d);
-            return -1;
-        }
-        a->n = PyArray_DIM(x, before + d);
-        a->out = output_length(a->n, window, stride, pad, params->ignore_border != 0);
-        if (a->out < 0 || __builtin_mul_overflow(w->out_size, a->out, &w->out_size)) {
-            PyErr_NoMemory();
-            return -1;
-        }
+        const PoolAxis *f = &found[d];
         /* Reduce the length of a window that is longer than the padded axis. Reduce the stride if the axis has only one
          * window. This does not change the result, but avoids large numbers. */
-        a->window = window > a->n + 2 * pad ? a->n : window;
-        a->stride = a->out <= 1 ? a->window : stride;
-        a->pad = pad;
+        a->n = f->n;
+        a->out = f->out;
+        a->window = f->window > a->n + 2 * f->pad ? a->n : f->window;
+        a->stride = a->out <= 1 ? a->window : f->stride;
+        a->pad = f->pad;
         a->step = w->in_size;
         w->in_size *= a->n;
+        w->out_size *= a->out;
         if (d < nd - 1)
             w->out_rows *= a->out;
-        out_shape[before + d] = a->out;
-    }
-    npy_intp bytes;
-    if (__builtin_mul_overflow(w->out_size, w->planes, &bytes) || __builtin_mul_overflow(bytes, 16, &bytes)) {
-        PyErr_NoMemory();
-        return -1;
     }
     return 0;
 }

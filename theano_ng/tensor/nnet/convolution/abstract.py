@@ -370,7 +370,8 @@ class BaseAbstractConv(Op):
         return self.implementation().value([first, second, *(lengths[0] if lengths else ())], dtype)
 
     def perform(self, node, inp, out_):
-        out_[0][0] = self.value(inp, node.outputs[0].dtype)
+        out = node.outputs[0]
+        out_[0][0] = out.type.filter(self.value(inp, out.dtype))  # an array on a device, if a rule has moved the node
 
     # Derivatives ------------------------------------------------------------------------------------------------------------
 

@@ -295,7 +295,7 @@ class ConvOp(NativeOp, OpenMPOp):
 
     # Derivatives ------------------------------------------------------------------------------------------------------------
 
-    def _expression(self, images, kernels):
+    def expression(self, images, kernels):
         """Return the convolution as an expression of Ops that have derivatives."""
         images = self._spread_variable(images, self.imshp, self.imshp_logical, 1, True)
         kernels = self._spread_variable(
@@ -321,7 +321,7 @@ class ConvOp(NativeOp, OpenMPOp):
         if not self._is_spread:
             op = AbstractConv2d(border_mode=self.out_mode, subsample=(self.dx, self.dy))
             return op.grad(inp, grads)
-        return Lop(self._expression(*inp), inp, grads[0])
+        return Lop(self.expression(*inp), inp, grads[0])
 
     def R_op(self, inputs, eval_points):
         (a, b), (da, db) = inputs, eval_points

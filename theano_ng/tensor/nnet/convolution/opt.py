@@ -37,7 +37,7 @@ def _flip(x):
     return x[:, :, ::-1, ::-1]
 
 
-def _elements(vector, n):
+def elements(vector, n):
     """Return the elements of a vector of lengths as scalars.
 
     If the vector is a constant or the output of a MakeVector, no nodes are added.
@@ -59,7 +59,7 @@ def _implemented(convdim, *op_classes):
     """
 
     def computed(op, first, second, shape, out):
-        shape = [_elements(vector, convdim) for vector in shape]
+        shape = [elements(vector, convdim) for vector in shape]
         return patternbroadcast(op.implementation()(first, second, *shape), out.broadcastable)
 
     convolution = ops_such(*op_classes, condition=lambda op: op.convdim == convdim)
