@@ -558,9 +558,8 @@ int cublas_product(gpucontext *ctx, int typecode, int tf32, const matrix_factor 
     if (code != GA_NO_ERROR)
         return code;
     cuda_device *d = (cuda_device *)ctx->device;
-    /* The library multiplies by 0 instead of skipping factors, and NaN * 0 is NaN. It expects float32 numbers as factors
-     * of float16 matrices. */
-    if (a->dims[2] == 0 || (!alpha->data && alpha->number == 0) || (typecode == GA_HALF && on_device))
+    /* The library multiplies by 0 instead of skipping factors, and NaN * 0 is NaN. */
+    if (a->dims[2] == 0 || (!alpha->data && alpha->number == 0))
         return GA_UNSUPPORTED_ERROR;
     const matrix_stack *order[MATRICES];
     struct form form;

@@ -12,7 +12,8 @@ typedef struct {
     ssize_t strides[3]; /* elements */
 } matrix_stack;
 
-/* A number, or the element of a device array if `data` is not NULL. */
+/* A number, or the element of a device array if `data` is not NULL. The element is of the type of the matrices, or
+ * float32 for float16 matrices. */
 typedef struct {
     double number;
     gpudata *data;

@@ -221,14 +221,40 @@ static int launch(Product *p, const Tile *tile, int number, size_t processors, c
     return code == GA_NO_ERROR ? 0 : gpu_failed(gpukernel_context(kernel), code, "the product of matrices");
 }
 
+/* Describe a factor for cuBLASLt, which expects float32 factors of float16 matrices. *wide becomes an owned reference to
+ * a converted copy, or NULL. */
+static int describe_factor(matrix_factor *to, double number, const GpuArray *array, PyGpuContextObject *ctx,
+                           PyGpuArrayObject **wide)
+{
+    *to = (matrix_factor){.number = number};
+    *wide = NULL;
+    if (array == NULL)
+        return 0;
+    if (array->typecode == GA_HALF) {
+        *wide = pygpu_empty(0, NULL, GA_FLOAT, GA_C_ORDER, ctx, Py_None);
+        if (*wide == NULL || gpu_assign(*wide, array, "a factor of a product") < 0)
+            return -1;
+        array = &(*wide)->ga;
+    }
+    to->data = array->data;
+    to->offset = array->offset;
+    return 0;
+}
+
 /* Let cuBLASLt compute the product. Return 1 if the library does not compute this product. */
 static int call_library(const Product *p, PyGpuContextObject *ctx, const struct product_params *params)
 {
-    const GpuArray *first = p->alpha_array, *second = p->beta_array;
-    matrix_factor alpha = {p->alpha, first ? first->data : NULL, first ? first->offset : 0};
-    matrix_factor beta = {p->beta, second ? second->data : NULL, second ? second->offset : 0};
-    int code =
-        cublas_product(ctx->ctx, (int)params->typecode, (int)params->tf32, &alpha, &p->a, &p->b, &beta, &p->c, &p->out);
+    matrix_factor alpha, beta;
+    PyGpuArrayObject *wide_alpha = NULL, *wide_beta = NULL;
+    int code = -1;
+    if (describe_factor(&alpha, p->alpha, p->alpha_array, ctx, &wide_alpha) == 0
+        && describe_factor(&beta, p->beta, p->beta_array, ctx, &wide_beta) == 0)
+        code = cublas_product(ctx->ctx, (int)params->typecode, (int)params->tf32, &alpha, &p->a, &p->b, &beta, &p->c,
+                              &p->out);
+    Py_XDECREF(wide_alpha);
+    Py_XDECREF(wide_beta);
+    if (code < 0)
+        return -1;
     if (code == GA_UNSUPPORTED_ERROR)
         return 1;
     return code == GA_NO_ERROR ? 0 : gpu_failed(ctx->ctx, code, "a product of matrices");
