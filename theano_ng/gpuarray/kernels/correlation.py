@@ -21,7 +21,6 @@ from theano_ng.gpuarray.kernels.product import (
     DEPTH,
     DTYPES,
     GROUP,
-    copied_vectors,
     group_of_threads,
     local_memory,
     packed,
@@ -76,7 +75,7 @@ def _parameters():
 _BEGIN = """KERNEL void KERNEL_NAME(%(parameters)s)
 {
     %(local)s
-    const ga_size n = u * v0 * v1 * v2, k = q * t0 * t1 * t2, of_part = (k + parts - 1) / parts;
+    const ga_size n = u * v0 * v1 * %(length)s, k = q * t0 * t1 * t2, of_part = %(of_part)s;
     const ga_size row_tiles = (m + %(rows)d - 1) / %(rows)d, column_tiles = (n + %(columns)d - 1) / %(columns)d;
     for (ga_size tile = GID_0; tile < parts * groups * p0 * p1 * p2 * row_tiles * column_tiles; tile += GDIM_0) {
         ga_size which = tile;
@@ -116,16 +115,39 @@ def _store(dtype, value, place):
     whole = stored(dtype, value, at % snippets.element(dtype))
     if dtype != "float16":
         return whole
-    return "if (parts > 1) %s else %s" % (stored("float32", value, at % "ga_float"), whole)
+    return "if (parts > 1) { %s } else { %s }" % (stored("float32", value, at % "ga_float"), whole)
 
 
 # ---- processors ----
+
+# A kernel copies pieces of the matrix with the columns (u, v) in one of two ways.
+# - In general, it copies a row of the matrix for each product. The columns are consecutive.
+# - If `sliding`, it copies the parts of the lines of the image that the products need. Neighbouring taps read the same copy
+#   from different places. Each line of results begins with a new vector, so this way is not used for short lines.
+_SLIDING = """const ga_size steps = (ga_size)(t_step2 < 0 ? -t_step2 : t_step2), taps = t1 * t2;
+    const ga_size of_line = %(width)d + (t2 - 1) * steps, padded = (v2 + %(width)d - 1) / %(width)d * %(width)d;
+    /* The number of places from which a vector of neighbouring elements of the image can be read */
+    const ga_size readable = v_step2 == 1 && b_s2 == 1 && b_size >= %(width)d ? b_size - %(width)d + 1 : 0;
+    const int sliding = readable > 0 && !sparse && t2 > 1 && taps <= %(copied)d && 3 * v2 >= 2 * padded
+        && t2 * steps < %(apart)d && t1 * of_line + %(width)d <= %(apart)d;
+    const ga_uint apart = sliding ? %(apart)d : %(width)d; /* distance between the copies of two vectors of columns */
+    ga_ssize a_tap[%(copied)d];
+    ga_uint where_tap[%(copied)d]; /* places in the copy of the lines of one (q, t0) */
+    for (ga_uint l = 0; sliding && l < taps; ++l) {
+        const ga_ssize e1 = (ga_ssize)(l / t2), e2 = (ga_ssize)(l %% t2);
+        a_tap[l] = e1 * a_t1 + e2 * a_t2;
+        where_tap[l] = (ga_uint)(e1 * (ga_ssize)of_line + (t_step2 < 0 ? (ga_ssize)t2 - 1 - e2 : e2) * (ga_ssize)steps);
+    }
+    %(lane)s masks[%(masks)d];
+    for (int l = 0; l < %(masks)d; ++l)
+        masks[l] = -(l >= %(width)d && l < 2 * %(width)d);"""
 
 # The columns of a tile in pieces, each at most as long as a vector: columns that belong to one line of the image. For each
 # piece: the first column, the number of columns, and the coordinates and the index of the first element for the first tap.
 _PIECES = """        ga_ssize from[%(columns)d], c0[%(columns)d], c1[%(columns)d], c2[%(columns)d], place[%(columns)d];
         ga_uint column[%(columns)d], length[%(columns)d], pieces = 0;
-        ga_size rest = j0, w2 = ga_split(&rest, v2), w1 = ga_split(&rest, v1), w0 = ga_split(&rest, v0);
+        const ga_size of_row = sliding ? padded : v2;
+        ga_size rest = j0, w2 = ga_split(&rest, of_row), w1 = ga_split(&rest, v1), w0 = ga_split(&rest, v0);
         for (ga_uint j = 0; j < columns; ++pieces) {
             ga_uint run = columns - j < %(width)d ? columns - j : %(width)d;
             run = v2 - w2 < run ? (ga_uint)(v2 - w2) : run;
@@ -136,9 +158,10 @@ _PIECES = """        ga_ssize from[%(columns)d], c0[%(columns)d], c1[%(columns)d
             c2[pieces] = x2 + (ga_ssize)w2 * v_step2;
             from[pieces] = b_begin + (ga_ssize)rest * b_u + %(first)s;
             place[pieces] = out_begin + (ga_ssize)rest * out_u + %(result)s;
+            run = sliding ? %(width)d : run;
             j += run;
             w2 += run;
-            if (w2 == v2) {
+            if (w2 == of_row) {
                 w2 = 0;
                 if (++w1 == v1) {
                     w1 = 0;
@@ -151,39 +174,12 @@ _PIECES = """        ga_ssize from[%(columns)d], c0[%(columns)d], c1[%(columns)d
         }
 """
 
-# The next products, without those that are omitted, and a copy of the rows of the matrix with the columns (u, v): for each
-# product, one element of each column. A vector is copied whole, even if the piece is shorter: the next piece overwrites what
-# is behind it.
-_COPY = """            ga_uint depth = 0;
-            ga_size outer = p, e2 = ga_split(&outer, t2), e1 = ga_split(&outer, t1), e0 = ga_split(&outer, t0);
-            for (; p < last && depth < %(copied)d; ++p) {
-                d0[depth] = (ga_ssize)e0 * t_step0;
-                d1[depth] = (ga_ssize)e1 * t_step1;
-                d2[depth] = (ga_ssize)e2 * t_step2;
-                shift[depth] = (ga_ssize)outer * b_q + %(shift)s;
-                a_place[depth] = (ga_ssize)outer * a_q + %(a_place)s;
-                if (!(sparse && %(nothing)s))
-                    ++depth;
-                if (++e2 == t2) {
-                    e2 = 0;
-                    if (++e1 == t1) {
-                        e1 = 0;
-                        if (++e0 == t0) {
-                            e0 = 0;
-                            ++outer;
-                        }
-                    }
-                }
-            }
-            for (ga_uint s = 0; s < pieces; ++s) {
-                const ga_ssize line0 = c0[s], line1 = c1[s], begin = c2[s], source = from[s], count = length[s];
-                %(number)s *line = copy + column[s];
-                for (ga_uint l = 0; l < depth; ++l, line += %(pitch)d) {
-                    const ga_ssize at = source + shift[l], x = begin + d2[l];
-                    const int inside = (ga_size)(line0 + d0[l]) < n0 && (ga_size)(line1 + d1[l]) < n1;
-                    if (unit && at >= 0 && at + %(width)d <= (ga_ssize)b_size) {
+# Copy a vector of the image to `line`, or only `count` elements if memory behind the image would be read. `at`: the index of
+# the first element. `x`: its last coordinate. `inside`: whether the other coordinates are inside of the image. The first
+# element has `places` coordinates for which all elements that are needed are inside of the image.
+_COPY_VECTOR = """if ((ga_size)at < readable) {
                         const %(vector)s y = %(read_vector)s;
-                        if (inside && x >= 0 && x + count <= (ga_ssize)n2)
+                        if (inside && (ga_size)x < places)
                             vstore%(width)d(y, 0, line);
                         else {
                             /* The lanes outside of the image, before `first_lane` and from `end_lane` on, become 0. */
@@ -195,7 +191,69 @@ _COPY = """            ga_uint depth = 0;
                     }
                     else
                         for (ga_uint j = 0; j < count; ++j)
-                            line[j] = inside && (ga_size)(x + j * v_step2) < n2 ? %(read)s : 0;
+                            line[j] = inside && (ga_size)(x + j * v_step2) < n2 ? %(read)s : 0;"""
+
+# The next products, and the lines of the image that they need. `where`: the place of the copy for a product.
+_COPY_LINES = """if (sliding)
+                for (ga_uint used = 0; p < last && depth + taps <= %(copied)d && used + t1 * of_line + %(width)d <= %(apart)d;
+                     p += taps) {
+                    ga_size outer = p / taps;
+                    const ga_ssize e0 = (ga_ssize)ga_split(&outer, t0), z = e0 * t_step0;
+                    const ga_ssize a_begin = (ga_ssize)outer * a_q + e0 * a_t0;
+                    for (ga_uint l = 0; l < taps; ++l, ++depth) {
+                        a_place[depth] = a_begin + a_tap[l];
+                        where[depth] = used + where_tap[l];
+                    }
+                    for (ga_ssize e1 = 0; e1 < (ga_ssize)t1; ++e1, used += of_line) {
+                        for (ga_uint s = 0; s < pieces; ++s) {
+                            const int inside = (ga_size)(c0[s] + z) < n0 && (ga_size)(c1[s] + e1 * t_step1) < n1;
+                            const ga_ssize before = t_step2 < 0 ? ((ga_ssize)t2 - 1) * t_step2 : 0;
+                            const ga_ssize count = %(width)d;
+                            const ga_size places = n2 < %(width)d ? 0 : n2 - %(width)d + 1;
+                            ga_ssize at = from[s] + before + (ga_ssize)outer * b_q + z * b_s0 + e1 * t_step1 * b_s1;
+                            ga_ssize x = c2[s] + before;
+                            %(number)s *line = copy + s * apart + used;
+                            for (ga_size l = 0; l < of_line; l += %(width)d, at += %(width)d, x += %(width)d, line += %(width)d) {
+                                %(copy_vector)s
+                            }
+                        }
+                    }
+                }
+            else """
+
+# The next products, without those that are omitted, and the rows of the matrix. A vector is copied whole, even if the piece
+# is shorter: the next piece overwrites what is behind it.
+_COPY_ROWS = """{
+                ga_size outer = p, e2 = ga_split(&outer, t2), e1 = ga_split(&outer, t1), e0 = ga_split(&outer, t0);
+                for (; p < last && depth < %(copied)d; ++p) {
+                    d0[depth] = (ga_ssize)e0 * t_step0;
+                    d1[depth] = (ga_ssize)e1 * t_step1;
+                    d2[depth] = (ga_ssize)e2 * t_step2;
+                    shift[depth] = (ga_ssize)outer * b_q + %(shift)s;
+                    a_place[depth] = (ga_ssize)outer * a_q + %(a_place)s;
+                    where[depth] = depth * %(pitch)d;
+                    if (!(sparse && %(nothing)s))
+                        ++depth;
+                    if (++e2 == t2) {
+                        e2 = 0;
+                        if (++e1 == t1) {
+                            e1 = 0;
+                            if (++e0 == t0) {
+                                e0 = 0;
+                                ++outer;
+                            }
+                        }
+                    }
+                }
+                for (ga_uint s = 0; s < pieces; ++s) {
+                    const ga_ssize line0 = c0[s], line1 = c1[s], begin = c2[s], source = from[s], count = length[s];
+                    const ga_size places = (ga_ssize)n2 < count ? 0 : n2 - count + 1;
+                    %(number)s *line = copy + column[s];
+                    for (ga_uint l = 0; l < depth; ++l, line += %(pitch)d) {
+                        const ga_ssize at = source + shift[l], x = begin + d2[l];
+                        const int inside = ((ga_size)(line0 + d0[l]) < n0) & ((ga_size)(line1 + d1[l]) < n1);
+                        %(copy_vector)s
+                    }
                 }
             }
 """
@@ -215,7 +273,10 @@ def _products(dtype, tile):
             for (i, j), at in zip(each, places)
         ],
         "for (ga_uint l = 0; l < depth; ++l) {",
-        *copied_vectors(dtype, tile, "copy + l * %d" % (tile.columns + width)),
+        *[
+            "const %s y%d = vload%d(0, copy + where[l] + %d * apart);" % (vector_type(dtype, width), j, width, j)
+            for j in range(tile.columns // width)
+        ],
         *update(dtype, tile, "row + a_place[l]"),
         "}",
         *["vstore%d(s%d_%d, 0, %s);" % (width, i, j, at) for (i, j), at in zip(each, places)],
@@ -237,18 +298,22 @@ def _for_processors(dtype, tile):
     heights = [height for height in (8, 4, 1) if height <= tile.rows]
     number, element, width = snippets.number(dtype), snippets.element(dtype), tile.width
     lane = "long" if number == "ga_double" else "int"
+    pitch = tile.columns + width  # a vector may reach beyond the last column
+    size = COPIED * pitch
     fields = dict(
         parameters=_parameters()[0],
-        local="const int unit = v_step2 == 1 && b_s2 == 1; %s masks[%d];"
-        "for (int l = 0; l < %d; ++l) masks[l] = -(l >= %d && l < %d);"
-        % (lane, 3 * width, 3 * width, width, 2 * width),
+        length="(sliding ? padded : v2)",
+        of_part="sliding ? (q * t0 + parts - 1) / parts * taps : (k + parts - 1) / parts",
         rows=ROWS,
         columns=tile.columns,
-        pitch=tile.columns + width,  # a vector may reach beyond the last column
+        pitch=pitch,
+        apart=size // (tile.columns // width),
         width=width,
+        masks=3 * width,
         element=element,
         number=number,
         vector=vector_type(dtype, width),
+        lane=lane,
         mask="%s%d" % (lane, width),
         copied=COPIED,
         first=_place("b_s", *["%s[pieces]" % c for c in ("c0", "c1", "c2")]),
@@ -259,11 +324,13 @@ def _for_processors(dtype, tile):
         read_vector=read_vector(dtype, width, "b + at"),
         read=read(dtype, "b + at + j * v_step2 * b_s2"),
     )
-    memory = "%s sums[%d], copy[%d]; ga_ssize a_place[%d], d0[%d], d1[%d], d2[%d], shift[%d];" % (
+    fields["local"] = _SLIDING % fields
+    fields["copy_vector"] = _COPY_VECTOR % fields
+    memory = "%s sums[%d], copy[%d]; ga_uint where[%d]; ga_ssize a_place[%d], d0[%d], d1[%d], d2[%d], shift[%d];" % (
         number,
         ROWS * tile.columns,
-        COPIED * (tile.columns + width),
-        *[COPIED] * 5,
+        size,
+        *[COPIED] * 6,
     )
     return "\n".join(
         [
@@ -273,17 +340,20 @@ def _for_processors(dtype, tile):
             "for (ga_uint s = 0; s < (rows + %d) / %d * %d; ++s) sums[s] = 0;"
             % (tile.rows - 1, tile.rows, tile.rows * tile.columns),
             "for (ga_size p = first; p < last;) {",
-            _COPY % fields,
+            "ga_uint depth = 0;",
+            _COPY_LINES % fields,
+            _COPY_ROWS % fields,
             "ga_uint r = 0;",
             *[line for height in heights for line in _rows_at_a_time(dtype, tile._replace(rows=height))],
             "}",
             "for (ga_uint i = 0; i < rows; ++i) for (ga_uint s = 0; s < pieces; ++s) {",
             "const ga_ssize begin = place[s] + (ga_ssize)i * out_m; %s *total = sums + i * %d + column[s];"
             % (number, tile.columns),
-            "if (out_v2 == 1) for (ga_uint l = 0; l < length[s]; ++l)",
+            "if (out_v2 == 1) for (ga_uint l = 0; l < length[s]; ++l) {",
             _store(dtype, "total[l]", "begin + l"),
-            "else for (ga_uint l = 0; l < length[s]; ++l)",
+            "} else for (ga_uint l = 0; l < length[s]; ++l) {",
             _store(dtype, "total[l]", "begin + l * out_v2"),
+            "}",
             "}",
             _END,
         ]
@@ -327,6 +397,8 @@ def _for_gpus(dtype, tile):
     fields = dict(
         parameters=_parameters()[0],
         local=local,
+        length="v2",
+        of_part="(k + parts - 1) / parts",
         rows=tile.rows,
         columns=tile.columns,
         element=snippets.element(dtype),

@@ -123,7 +123,7 @@ def _greatest(dtype, value, ndim):
     """Return statements that define ``top``, the maximum of a window. NaN is greater than all numbers."""
     number = snippets.number(dtype)
     first = value.replace("x_at", "x" + "".join(" + x_from%d * w%d_x" % (d, d) for d in range(ndim)))
-    body = "const %s v = %s; if (v > top || v != v) top = v;" % (number, value)
+    body = "const %s v = %s; top = ((v > top) | (v != v)) ? v : top;" % (number, value)
     return "%s top = %s;" % (number, first) + _nested(dtype, ndim, "x", "x", body)
 
 

@@ -6,11 +6,13 @@ import numpy as np
 
 from theano_ng.compile.inner_graph import substitute
 from theano_ng.compile.mode import optdb
+from theano_ng.gof.traversal import io_toposort
 from theano_ng.gpuarray.basic_ops import as_gpuarray_variable, host_from_gpu
 from theano_ng.gpuarray.opt.databases import lifts, safe_to_cpu
 from theano_ng.gpuarray.type import GpuArrayType, gpu_supported
 from theano_ng.scan.op import Scan
 from theano_ng.scan.opt.inplace import ScanInplaceOptimizer
+from theano_ng.tensor.nnet.convolution.abstract import BaseAbstractConv
 from theano_ng.tensor.type import TensorType
 
 
@@ -42,6 +44,15 @@ def _scan_type_infer(node):
     return node.op.info.get("type_constructor")
 
 
+def _lengths(op):
+    """Return the inputs of a step that stay on the host: vectors that are only read as the lengths of convolutions."""
+    readers = {}
+    for node in io_toposort(op.inputs, op.outputs):
+        for i, v in enumerate(node.inputs):
+            readers.setdefault(v, []).append(isinstance(node.op, BaseAbstractConv) and i == 2)
+    return {v for v, are_lengths in readers.items() if all(are_lengths) and v not in op.outputs}
+
+
 def _moves(v):
     return isinstance(v.type, TensorType) and not stays_on_host(v.type.dtype, v.type.ndim)
 
@@ -51,7 +62,7 @@ def local_gpua_scan_to_gpua(op, context_name, inputs, outputs):
     """Move the states, sequences and results of a loop to the device, so that its step runs there."""
     if op.gpua or not all(gpu_supported(v) for v in [*op.inputs, *op.outputs] if isinstance(v.type, TensorType)):
         return False
-    outer, inner, rows = [], [], {}
+    outer, inner, rows, lengths = [], [], {}, _lengths(op)
 
     def take(v, variables):
         """Add an input of the loop to `outer`, and the variables of the step that receive it to `inner`.
@@ -59,7 +70,7 @@ def local_gpua_scan_to_gpua(op, context_name, inputs, outputs):
         If a variable of the step moves, a device variable replaces it. The nodes of the step read the transfer of the
         device variable to the host.
         """
-        moves = [w for w in variables if _moves(w)]
+        moves = [w for w in variables if _moves(w) and w not in lengths]
         outer.append(
             as_gpuarray_variable(v, context_name)
             if moves

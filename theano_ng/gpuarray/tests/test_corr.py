@@ -106,6 +106,22 @@ class TestTable(Correlations):
                     self.check(Case(self.rng, (10, 12), (9, 10), **dict(sizes, channels=50)), kinds=[0])
                     self.check(Case(self.rng, (6, 5), (5, 4), subsample=(2, 1), **dict(sizes, filters=900)), kinds=[2])
 
+    def test_lines(self):
+        """On processors, neighbouring taps read the same copy of a line, if lines are long."""
+        for i, props in enumerate(
+            (
+                {},
+                dict(border_mode="full"),
+                dict(border_mode=(3, 5), filter_dilation=(2, 3)),
+                dict(border_mode=((0, 9), (4, 0)), subsample=(2, 1)),
+                dict(subsample=(1, 2)),
+                dict(subsample=(2, 2), border_mode="half", num_groups=3),
+            )
+        ):
+            for image, kernel in (((9, 40), (3, 4)), ((5, 90), (2, 30)), ((24, 50), (12, 12)), ((4, 33), (1, 2))):
+                case = Case(self.rng, image, kernel, channels=3, filters=5, dtype=DTYPES[i % 3], **props)
+                self.check(case, kinds=(0, 2), layouts=("C", "reversed") if i % 2 else ("strided",))
+
     def test_sums_of_halves(self):
         """float16 products are summed in float32: 2048 + 1 is not a float16 number."""
         case = Case(self.rng, (1, 64), (1, 64), batch=1, filters=1, channels=64, dtype="float16")

@@ -15,6 +15,7 @@ from theano_ng.gpuarray.opt import conv as rules
 from theano_ng.gpuarray.tests.device import context, placed
 from theano_ng.gpuarray.transfers import GpuFromHost, HostFromGpu
 from theano_ng.gpuarray.type import GpuArrayType, gpuarray_shared_constructor
+from theano_ng.scan.op import Scan
 from theano_ng.tensor.nnet import conv2d, conv3d
 from theano_ng.tensor.nnet.convolution import abstract, conv3d2d, functions, legacy
 from theano_ng.tensor.signal.pool import pool_2d
@@ -128,6 +129,25 @@ class TestConvolutions(Convolutions):
                 f = self.compare(inputs, outputs, values)
                 self.assertTrue(all(name.startswith("Gpu") for name in convolutions(f)), convolutions(f))
                 self.assertTrue(convolutions(f))
+
+    def test_loop(self):
+        """A loop of convolutions and its gradient run on the device, without transfers in the steps."""
+        x, w = T.dtensor4(), T.dtensor4()
+
+        def step(v, w):
+            averages = pool_2d(v, (3, 3), ignore_border=True, stride=(1, 1), pad=(1, 1), mode="average_inc_pad")
+            return T.tanh(conv2d(v, w, border_mode="half") + averages)
+
+        states, _ = theano.scan(step, outputs_info=[x], non_sequences=[w], n_steps=3)
+        outputs = [states[-1], *theano.grad(states[-1].sum(), [x, w])]
+        f = self.compare(
+            [x, w], outputs, [self.numbers("float64", 2, 3, 6, 5), self.numbers("float64", 3, 3, 3, 3) / 4]
+        )
+        self.assertEqual(crossing(f), (2, 3))
+        loops = [node.op for node in f.maker.fgraph.apply_nodes if isinstance(node.op, Scan)]
+        self.assertEqual([crossing(loop.fn) for loop in loops], [(0, 0), (0, 0)])
+        found = sorted(name for loop in loops for name in convolutions(loop.fn))
+        self.assertEqual(found, ["GpuCorrMM", "GpuCorrMM_gradInputs", "GpuCorrMM_gradWeights"])
 
     def test_integers(self):
         """Convolutions of integers, which have no kernels, stay on the host."""
