@@ -150,7 +150,8 @@ _END = """    }
 """
 
 # The value of an element from its sum. As in BLAS, factors are not read if alpha is 0, and c is not read if beta is 0.
-_RESULT = "(alpha == 0 ? 0 : alpha * (%(sum)s)) + (beta == 0 ? 0 : beta * (%(c)s))"
+_SCALED = "(alpha == 0 ? 0 : alpha * (%s))"
+_RESULT = _SCALED % "%(sum)s" + " + (beta == 0 ? 0 : beta * (%(c)s))"
 
 
 def _fields(dtype, tile, ending):
@@ -195,12 +196,13 @@ def _stored(dtype, ending, sum_, at):
 def _for_processors(dtype, tile, ending):
     """Return the code of a kernel in which one thread computes a tile, for OpenCL devices that are processors."""
     sums = (_sums_along if tile.along else _sums_across)(dtype, tile)
-    lines = [_BEGIN % dict(_fields(dtype, tile, ending), local=""), *sums]
-    names = ["c", "out", *(ending.names if ending else ())]
-    lines.append("for (ga_uint i = 0; i < rows; ++i, %s)" % ", ".join("%s += %s_m" % (name, name) for name in names))
+    local = ending.private(tile, snippets.number(dtype)) if ending else ""
+    lines = [_BEGIN % dict(_fields(dtype, tile, ending), local=local), *sums]
     if ending:
-        lines += _row_with_ending(dtype, tile, ending)
+        value = lambda sum_, c: _RESULT % dict(sum=sum_, c=read(dtype, "&" + c)) if c else _SCALED % sum_
+        lines.append(ending.store_tile(tile, value))
     else:
+        lines.append("for (ga_uint i = 0; i < rows; ++i, c += c_m, out += out_m)")
         for unit in (True, False):
             lines.append("if (out_n == 1 && c_n == 1)" if unit else "else")
             lines.append("for (ga_uint j = 0; j < columns; ++j) {")
@@ -208,21 +210,6 @@ def _for_processors(dtype, tile, ending):
             lines += [_stored(dtype, None, "sums[i * %d + j]" % tile.columns, at), "}"]
     lines.append(_END)
     return "\n".join(lines)
-
-
-def _row_with_ending(dtype, tile, ending):
-    """Return statements that store row ``i`` of a tile."""
-    number, row = snippets.number(dtype), "sums + i * %d" % tile.columns
-    return [
-        "{",
-        "%s *sum = %s;" % (number, row),
-        "if (beta != 0) for (ga_uint j = 0; j < columns; ++j)",
-        "    sum[j] = %s;" % (_RESULT % dict(sum="sum[j]", c=read(dtype, "c + (ga_ssize)j * c_n"))),
-        "else if (alpha != 1) for (ga_uint j = 0; j < %d; ++j)" % tile.columns,
-        "    sum[j] = alpha == 0 ? 0 : alpha * sum[j];",
-        ending.store_row(tile.columns, "sum[j]"),
-        "}",
-    ]
 
 
 def vector_type(dtype, width):

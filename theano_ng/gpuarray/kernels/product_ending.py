@@ -76,31 +76,51 @@ class Ending(NamedTuple):
             for k in self.arrays
         )
 
-    def store_row(self, columns, product):
-        """Return statements that compute a row of a tile and store it, for processors.
+    def private(self, tile, number):
+        """Return the declarations of the private memory of `store_tile`. Elements beyond the result have any value."""
+        bits, size = self.code.bits, tile.rows * tile.columns
+        kinds = {"tng_w%d" % k: work_type(self.in_dtypes[k], bits) for k in self.arrays}
+        kinds.update(tng_p=number, tng_r=work_type(self.out_dtype, bits))
+        return " ".join("%s %s[%d] = {0};" % (kind, name, size) for name, kind in kinds.items())
 
-        The operands are copied to private memory first. So the loop that computes needs no strides, and the compiler can
-        use vectors without comparing the addresses of the operands. The row has ``columns`` elements; the loop that
-        computes has the constant length `columns`.
+    def store_tile(self, tile, value):
+        """Return statements that compute a tile of the result and store it, for processors.
+
+        The tile is in private memory: by rows, or by columns if the columns of the result are contiguous. The operands are
+        copied to private memory, too. So the loop that computes needs no strides, and the compiler can use vectors without
+        comparing the addresses of the operands.
 
         Parameters
         ----------
-        columns : int
-        product : str
-            An expression of element ``j`` of the product. The elements that do not exist are 0.
+        tile : Tile
+        value : callable
+            ``value(sum, c)`` is the expression of an element of the product, for the expressions of its sum and of the
+            element of c. ``value(sum, None)`` is the expression if c is not read.
         """
-        bits, out = self.code.bits, len(self.in_dtypes)
-        lines = ["{"]
+        bits, out, size = self.code.bits, len(self.in_dtypes), tile.rows * tile.columns
+        lines = [
+            "const ga_bool by_rows = out_n == 1 || out_m != 1;",
+            "const ga_uint lines = by_rows ? rows : columns, used = by_rows ? columns : rows;",
+            "const ga_uint length = by_rows ? %d : %d;" % (tile.columns, tile.rows),
+            "const ga_uint along = by_rows ? 1 : %d, across = by_rows ? %d : 1;" % (tile.columns, tile.columns),
+            "if (beta != 0) {",
+            *_each_element("c", lambda at: "tng_p[l * length + q] = %s;" % value(_SUM, at)),
+            "} else if (by_rows)",
+            _LOOP % ("t", "t", size, "t") + "tng_p[t] = %s;" % value("sums[t]", None),
+            "else for (ga_uint l = 0; l < lines; ++l)",
+            _LOOP % ("q", "q", "used", "q") + "tng_p[l * length + q] = %s;" % value(_SUM, None),
+        ]
         for k in self.arrays:
-            dtype = self.in_dtypes[k]
-            lines.append("%s tng_w%d[%d] = {0};" % (work_type(dtype, bits), k, columns))
-            lines += _either_stride("e%d" % k, columns, lambda at: "tng_w%d[j] = %s;" % (k, load(dtype, at, bits)))
-        lines.append("%s tng_r[%d];" % (work_type(self.out_dtype, bits), columns))
-        lines.append("for (ga_uint j = 0; j < %d; ++j) {" % columns)
-        lines += self._compute(product, lambda k: "tng_w%d[j]" % k)
-        lines += ["tng_r[j] = tng_v%d;" % out, "}"]
-        lines += _either_stride("out", columns, lambda at: store(self.out_dtype, at, "tng_r[j]", bits))
-        return "\n".join([*lines, "}"])
+            element = lambda at: load(self.in_dtypes[k], at, bits)
+            lines += _each_element("e%d" % k, lambda at: "tng_w%d[l * length + q] = %s;" % (k, element(at)))
+        # whole vectors, up to the last line of the tile
+        count = "(lines * length + %d) / %d * %d" % (tile.width - 1, tile.width, tile.width)
+        lines.append("const ga_uint count = %s;" % (size if size % tile.width else count))
+        lines.append(_LOOP % ("t", "t", "count", "t") + "{")
+        lines += self._compute("tng_p[t]", lambda k: "tng_w%d[t]" % k)
+        lines += ["tng_r[t] = tng_v%d;" % out, "}"]
+        lines += _each_element("out", lambda at: store(self.out_dtype, at, "tng_r[l * length + q]", bits))
+        return "\n".join(lines)
 
     def store(self, product, at):
         """Return statements that compute an element of the result and store it.
@@ -133,13 +153,21 @@ class Ending(NamedTuple):
         return [*lines, "{\n%s\n}" % self.code.body]
 
 
-def _either_stride(name, columns, statement):
-    """Return loops over the elements of a row of an operand, one for whole rows with a unit stride and one for others.
-    ``statement(element)`` is the statement for an element.
+# A loop over vectors. Without the pragma, the compiler would unroll the loop, which takes time and does not help.
+_LOOP = "\n#pragma clang loop unroll(disable)\nfor (ga_uint %s = 0; %s < %s; ++%s) "
+
+# The sum of element ``q`` of line ``l``
+_SUM = "sums[l * across + q * along]"
+
+
+def _each_element(name, statement):
+    """Return loops over the elements of a tile of an operand: over ``lines`` lines of ``used`` elements. There are separate
+    loops for unit strides. ``statement(element)`` is the statement for an element.
     """
     return [
-        "if (%s_n == 1 && columns == %d)" % (name, columns),
-        "    for (ga_uint j = 0; j < %d; ++j) %s" % (columns, statement("%s[j]" % name)),
-        "else",
-        "    for (ga_uint j = 0; j < columns; ++j) %s" % statement("%s[(ga_ssize)j * %s_n]" % (name, name)),
+        "for (ga_uint l = 0; l < lines; ++l) {",
+        "const ga_ssize from = (ga_ssize)l * (by_rows ? {0}_m : {0}_n), step = by_rows ? {0}_n : {0}_m;".format(name),
+        "if (step == 1) {" + _LOOP % ("q", "q", "used", "q") + statement("%s[from + q]" % name),
+        "} else {" + _LOOP % ("q", "q", "used", "q") + statement("%s[from + (ga_ssize)q * step]" % name),
+        "} }",
     ]
