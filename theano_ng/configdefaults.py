@@ -204,6 +204,20 @@ AddConfigVar(
     StrParam(lambda: os.path.join(config.compiledir, "gpuarray_kernels"), allow_override=False),
     in_c_key=False,
 )
+AddConfigVar(
+    "gpuarray.epilogue",
+    "Compute elementwise operations on a product of matrices in the kernel of the product. auto: yes, except for large "
+    "products on CUDA devices, which are faster by cuBLAS and a second kernel. on: always. off: never.",
+    EnumStr("auto", "on", "off"),
+    in_c_key=False,
+)
+AddConfigVar(
+    "gpuarray.allow_tf32",
+    "Let cuBLAS round the factors of float32 products to TF32, which has 10 bits of precision after the leading bit "
+    "instead of 23. Faster on CUDA devices with compute capability 8.0 and newer; no effect on others.",
+    BoolParam(False),
+    in_c_key=False,
+)
 
 
 AddConfigVar(

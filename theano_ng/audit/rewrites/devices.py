@@ -20,7 +20,7 @@ from theano_ng.audit.rewrites.templates import variations
 from theano_ng.gof.graph import Constant, Variable
 from theano_ng.gof.graph import inputs as inputs_of
 from theano_ng.gof.rewriting import Optimizer
-from theano_ng.gpuarray import basic_ops, elemwise, extra_ops, reduction, subtensor, transfers
+from theano_ng.gpuarray import basic_ops, blas, elemwise, extra_ops, product_elemwise, reduction, subtensor, transfers
 from theano_ng.gpuarray.contexts import list_contexts
 from theano_ng.gpuarray.opt import arrays
 from theano_ng.gpuarray.opt.graph_to_gpu import GraphToGPUDB
@@ -53,7 +53,8 @@ _MODULES = (
         theano_ng.breakpoint,
     ),
     *(T.shaping.allocation, T.shaping.creation, T.shaping.reshaping, T.shaping.joining, T.shaping.diagonals),
-    *(T.reductions.extremes, T.assert_op, basic_ops, elemwise, extra_ops, reduction, subtensor, transfers, arrays),
+    *(T.reductions.extremes, T.assert_op, basic_ops, blas, elemwise, extra_ops),
+    *(product_elemwise, reduction, subtensor, transfers, arrays),
 )
 
 

@@ -273,6 +273,7 @@ static void close_stream(cuda_device *d)
         return;
     if (d->stream)
         cuda.cuStreamSynchronize(d->stream);
+    cublas_close(d);
     cuda_forget_programs(d);
     close_large_uploads(&d->large);
     close_staging(&d->upload.staging);
@@ -293,6 +294,7 @@ static void cuda_close(device *base)
         close_stream(d);
         cuda.cuDevicePrimaryCtxRelease_v2(d->id);
     }
+    cublas_close(d);
     cuda_forget_programs(d);
     pthread_mutex_destroy(&d->upload.staging.lock);
     pthread_mutex_destroy(&d->large.staging.lock);

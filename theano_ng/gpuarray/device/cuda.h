@@ -20,6 +20,11 @@ struct cuda_functions {
 };
 extern struct cuda_functions cuda;
 
+/* The advice at the end of messages about a library of CUDA that is missing or does not fit */
+#define CUDA_ADVICE                                                                                              \
+    "pip install 'theano_ng[cuda12]' or 'theano_ng[cuda13]', whichever is not newer than the CUDA version that " \
+    "nvidia-smi shows, installs it"
+
 /* Pinned host memory that the device reads and writes by DMA. One half is filled while the other half is emptied. Threads
  * copy from and to a device without the GIL, and `lock` protects the buffer. */
 struct cuda_staging {
@@ -69,6 +74,7 @@ typedef struct cuda_device {
     _Atomic int lost;      /* the driver reported that the context is unusable */
     struct cuda_program *programs;
     struct cuda_kernel *kernels;
+    struct cublas *cublas; /* see cublas.c; NULL until the first product */
 } cuda_device;
 
 int cuda_failed(cuda_device *, CUresult, const char *what);
@@ -113,6 +119,9 @@ static inline CUresult cuda_enter(cuda_device *d, struct cuda_guard *guard)
         if (__builtin_expect((d)->capturing, 0))                                                         \
             return device_failed(GA_INVALID_ERROR, what " is not possible while launches are recorded"); \
     } while (0)
+
+/* ---- cublas.c ---- */
+void cublas_close(cuda_device *);
 
 /* ---- cuda_program.c ---- */
 int cuda_build(device *, const char *text, int flags, const char *options, const void *binary, size_t binary_size,

@@ -34,10 +34,6 @@ struct cuda_kernel {
 
 /* ---- the compiler ---- */
 
-#define ADVICE                                                                                                   \
-    "pip install 'theano_ng[cuda12]' or 'theano_ng[cuda13]', whichever is not newer than the CUDA version that " \
-    "nvidia-smi shows, installs it"
-
 static int load_compiler(device *d)
 {
     static void *library;
@@ -49,14 +45,14 @@ static int load_compiler(device *d)
     for (size_t i = 0; !path && !loaded && i < sizeof names / sizeof *names; ++i)
         loaded = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
     if (!loaded)
-        return device_failed(GA_LOAD_ERROR, "CUDA's compiler NVRTC cannot be loaded (%s); " ADVICE, dlerror());
-#define X(name, arguments)                                                          \
-    if (!(*(void **)&nvrtc.name = dlsym(loaded, #name))) {                          \
-        dlclose(loaded);                                                            \
-        return device_failed(GA_LOAD_ERROR,                                         \
-                             "CUDA's compiler %s has no function " #name            \
-                             ": CUDA 11.2 is the oldest that can be used; " ADVICE, \
-                             path ? path : "libnvrtc");                             \
+        return device_failed(GA_LOAD_ERROR, "CUDA's compiler NVRTC cannot be loaded (%s); " CUDA_ADVICE, dlerror());
+#define X(name, arguments)                                                               \
+    if (!(*(void **)&nvrtc.name = dlsym(loaded, #name))) {                               \
+        dlclose(loaded);                                                                 \
+        return device_failed(GA_LOAD_ERROR,                                              \
+                             "CUDA's compiler %s has no function " #name                 \
+                             ": CUDA 11.2 is the oldest that can be used; " CUDA_ADVICE, \
+                             path ? path : "libnvrtc");                                  \
     }
     NVRTC_FUNCTIONS(X)
 #undef X
@@ -95,7 +91,7 @@ static int architecture(cuda_device *d, char *text, size_t size, int *is_virtual
     if (!newest)
         return device_failed(GA_UNSUPPORTED_ERROR,
                              "the device is of compute capability %d.%d, and NVRTC %d.%d compiles for %d.%d and newer; "
-                             "an older one is needed: " ADVICE,
+                             "an older one is needed: " CUDA_ADVICE,
                              d->capability / 10, d->capability % 10, nvrtc_major, nvrtc_minor, oldest / 10,
                              oldest % 10);
     *is_virtual = !exact;
@@ -238,9 +234,10 @@ static int load_module(cuda_device *d, const void *binary, size_t size, int fres
         int code = cuda_failed(d, status, "cuModuleLoadDataEx");
         if (status == CUDA_ERROR_INVALID_IMAGE || status == CUDA_ERROR_NO_BINARY_FOR_GPU
             || status == CUDA_ERROR_INVALID_PTX || status == CUDA_ERROR_UNSUPPORTED_PTX_VERSION)
-            code = device_failed(fresh ? GA_IMPL_ERROR : GA_INVALID_ERROR, "the driver does not accept a program%s%s%s",
-                                 fresh ? ": it may be older than the compiler; " ADVICE : " that was compiled before",
-                                 *log ? ": " : "", log);
+            code =
+                device_failed(fresh ? GA_IMPL_ERROR : GA_INVALID_ERROR, "the driver does not accept a program%s%s%s",
+                              fresh ? ": it may be older than the compiler; " CUDA_ADVICE : " that was compiled before",
+                              *log ? ": " : "", log);
         return code;
     }
     program->next = d->programs;

@@ -104,8 +104,8 @@ typedef struct device_table {
 
 extern const device_table device_cuda, device_opencl, device_stub;
 
-/* Settings that Python makes for the back ends: the paths of the shared libraries "opencl", "cuda" and "nvrtc", and the
- * dialects of "opencl" and "cuda" (the text that precedes the source of every kernel). A path that is not set is NULL,
+/* Settings that Python makes for the back ends: the paths of the shared libraries "opencl", "cuda", "nvrtc" and
+ * "cublasLt", and the dialects of "opencl" and "cuda" (the text that precedes the source of every kernel). A path that is not set is NULL,
  * and the system's loader searches for the library. A dialect that is not set is "". */
 const char *device_library(const char *which);
 const char *device_dialect(const char *table);

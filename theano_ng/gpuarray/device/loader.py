@@ -15,8 +15,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 _given = {}  # name of a library -> path that `use` set
 
-# Major versions of CUDA. The loader searches for their compilers, newest first.
+# Major versions of CUDA. The loader searches for their compilers and for their libraries, newest first.
 NVRTC_VERSIONS = (13, 12, 11)
+CUBLAS_VERSIONS = (13, 12)
 
 
 def use(which, path):
@@ -24,7 +25,7 @@ def use(which, path):
 
     Parameters
     ----------
-    which : {"cuda", "nvrtc", "opencl"}
+    which : {"cuda", "nvrtc", "cublasLt", "opencl"}
     path : str or None
         None: search for the library again.
     """
@@ -49,7 +50,7 @@ def libraries(device):
         library, and reports an error if the loader does not find it.
     """
     if device.startswith("cuda"):
-        return {"cuda": cuda(), "nvrtc": nvrtc()}
+        return {"cuda": cuda(), "nvrtc": nvrtc(), "cublasLt": cublas()}
     if device.startswith("opencl"):
         return {"opencl": opencl()}
     return {}
@@ -78,10 +79,19 @@ def nvrtc():
     Prefer the newest version that the driver supports, then the newest installed version. A driver runs the output of
     compilers with the same or an older major version.
     """
-    if "nvrtc" in _given:
-        return _given["nvrtc"]
+    return _nvidia_for_driver("nvrtc", NVRTC_VERSIONS)
+
+
+def cublas():
+    """Return the path of cuBLASLt, which multiplies matrices. Return None if it is not installed. See `nvrtc`."""
+    return _nvidia_for_driver("cublasLt", CUBLAS_VERSIONS)
+
+
+def _nvidia_for_driver(name, versions):
+    if name in _given:
+        return _given[name]
     driver = _driver_version()
-    return nvidia("nvrtc", sorted(NVRTC_VERSIONS, key=lambda version: driver is not None and version > driver))
+    return nvidia(name, sorted(versions, key=lambda version: driver is not None and version > driver))
 
 
 def _driver_version():

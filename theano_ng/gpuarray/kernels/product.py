@@ -5,15 +5,22 @@ tile, with its sums in vector registers. On GPUs a group of threads computes a t
 local memory. The order of the sums depends only on the kernel, so the same input gives the same result.
 """
 
+import logging
 from typing import NamedTuple
 
 import numpy as np
 
-from theano_ng.gof.native import NativeCode
+from theano_ng import scalar
+from theano_ng.configdefaults import config
+from theano_ng.gof.native import NativeCode, obtain_kernels
 from theano_ng.gpuarray.kernels import snippets
 from theano_ng.gpuarray.kernels.device_kernel import DeviceKernel, flags_of, sample
+from theano_ng.gpuarray.kernels.product_ending import Ending
 from theano_ng.gpuarray.kernels.snippets import SIZE, SSIZE
 from theano_ng.gpuarray.pygpu import gpuarray
+from theano_ng.gpuarray.pygpu.tools import per_context
+
+_logger = logging.getLogger(__name__)
 
 DTYPES = ("float16", "float32", "float64")
 
@@ -106,10 +113,10 @@ ga_ssize out_m|ssize
 ga_ssize out_n|ssize"""
 
 
-def _parameters(dtype):
+def _parameters(dtype, ending=None):
     """Return the declarations and the types of the arguments of a kernel."""
     types = {"size": SIZE, "ssize": SSIZE, "number": work_dtype(dtype)}
-    rows = [row.split("|") for row in _PARAMETERS.splitlines()]
+    rows = [row.split("|") for row in _PARAMETERS.splitlines()] + list(ending.parameters() if ending else ())
     declared = ",\n    ".join([row[0] for row in rows]).replace("NUMBER", snippets.number(dtype))
     return declared, tuple([types.get(row[1], row[1]) for row in rows])
 
@@ -133,8 +140,9 @@ _BEGIN = """KERNEL void KERNEL_NAME(%(parameters)s)
             + (ga_ssize)which * b_batch + (ga_ssize)j0 * b_n;
         GLOBAL_MEM const %(element)s *c = (GLOBAL_MEM const %(element)s *)(c_data + c_at)
             + (ga_ssize)which * c_batch + (ga_ssize)i0 * c_m + (ga_ssize)j0 * c_n;
-        GLOBAL_MEM %(element)s *out = (GLOBAL_MEM %(element)s *)(out_data + out_at)
+        GLOBAL_MEM %(out_element)s *out = (GLOBAL_MEM %(out_element)s *)(out_data + out_at)
             + (ga_ssize)which * out_batch + (ga_ssize)i0 * out_m + (ga_ssize)j0 * out_n;
+        %(operands)s
 """
 
 _END = """    }
@@ -142,19 +150,22 @@ _END = """    }
 """
 
 # The value of an element from its sum. As in BLAS, factors are not read if alpha is 0, and c is not read if beta is 0.
-_RESULT = "(alpha == 0 ? 0 : alpha * (%(sum)s)) + (beta == 0 ? 0 : beta * (%(c)s))"
+_SCALED = "(alpha == 0 ? 0 : alpha * (%s))"
+_RESULT = _SCALED % "%(sum)s" + " + (beta == 0 ? 0 : beta * (%(c)s))"
 
 
-def _fields(dtype, tile):
+def _fields(dtype, tile, ending):
     def scalar(name):
         return snippets.load(dtype, "%s_data + %s_at" % (name, name))
 
-    parameters, _ = _parameters(dtype)
+    parameters, _ = _parameters(dtype, ending)
     return dict(
         parameters=parameters,
         rows=tile.rows,
         columns=tile.columns,
         element=snippets.element(dtype),
+        out_element=snippets.element(ending.out_dtype if ending else dtype),
+        operands=ending.pointers() if ending else "",
         number=snippets.number(dtype),
         alpha=scalar("alpha"),
         beta=scalar("beta"),
@@ -174,18 +185,29 @@ def stored(dtype, value, out):
     return _write(dtype, out, value)
 
 
-def _for_processors(dtype, tile):
+def _stored(dtype, ending, sum_, at):
+    """Return the statements that store an element of the result, given its sum. ``at(name)`` is the expression of a
+    pointer to the element of an array.
+    """
+    value = _RESULT % dict(sum=sum_, c=read(dtype, at("c")))
+    return ending.store(value, at) if ending else stored(dtype, value, at("out"))
+
+
+def _for_processors(dtype, tile, ending):
     """Return the code of a kernel in which one thread computes a tile, for OpenCL devices that are processors."""
     sums = (_sums_along if tile.along else _sums_across)(dtype, tile)
-    lines = [_BEGIN % dict(_fields(dtype, tile), local=""), *sums]
-    lines.append("for (ga_uint i = 0; i < rows; ++i, c += c_m, out += out_m)")
-    for unit in (True, False):
-        lines.append("if (out_n == 1 && c_n == 1)" if unit else "else")
-        lines.append("for (ga_uint j = 0; j < columns; ++j) {")
-        at = "j" if unit else "(ga_ssize)j * %s_n"
-        c, out = ["%s + %s" % (name, at if unit else at % name) for name in ("c", "out")]
-        result = _RESULT % dict(sum="sums[i * %d + j]" % tile.columns, c=read(dtype, c))
-        lines += [stored(dtype, result, out), "}"]
+    local = ending.private(tile, snippets.number(dtype)) if ending else ""
+    lines = [_BEGIN % dict(_fields(dtype, tile, ending), local=local), *sums]
+    if ending:
+        value = lambda sum_, c: _RESULT % dict(sum=sum_, c=read(dtype, "&" + c)) if c else _SCALED % sum_
+        lines.append(ending.store_tile(tile, value))
+    else:
+        lines.append("for (ga_uint i = 0; i < rows; ++i, c += c_m, out += out_m)")
+        for unit in (True, False):
+            lines.append("if (out_n == 1 && c_n == 1)" if unit else "else")
+            lines.append("for (ga_uint j = 0; j < columns; ++j) {")
+            at = (lambda name: name + " + j") if unit else (lambda name: "%s + (ga_ssize)j * %s_n" % (name, name))
+            lines += [_stored(dtype, None, "sums[i * %d + j]" % tile.columns, at), "}"]
     lines.append(_END)
     return "\n".join(lines)
 
@@ -367,10 +389,9 @@ def local_memory(dtype, tile):
     return _LOCAL % dict(number=snippets.number(dtype), depth=DEPTH, rows=tile.rows, columns=tile.columns)
 
 
-def _for_gpus(dtype, tile):
+def _for_gpus(dtype, tile, ending):
     """Return the code of a kernel in which a group of threads computes a tile."""
-    place = "%s + (ga_ssize)row * %s_m + (ga_ssize)column * %s_n"
-    c, out = [place % (name, name, name) for name in ("c", "out")]
+    at = lambda name: "{0} + (ga_ssize)row * {0}_m + (ga_ssize)column * {0}_n".format(name)
     body = group_of_threads(
         dtype,
         tile,
@@ -380,12 +401,12 @@ def _for_gpus(dtype, tile):
         read_a=read(dtype, "a + (ga_ssize)i * a_m + (ga_ssize)(p0 + p) * a_k"),
         read_b=read(dtype, "b + (ga_ssize)j * b_n + (ga_ssize)(p0 + p) * b_k"),
         along="b_k == 1",
-        store=stored(dtype, _RESULT % dict(sum="sums[i][j]", c=read(dtype, c)), out),
+        store=_stored(dtype, ending, "sums[i][j]", at),
     )
-    return _BEGIN % dict(_fields(dtype, tile), local=local_memory(dtype, tile)) + body + _END
+    return _BEGIN % dict(_fields(dtype, tile, ending), local=local_memory(dtype, tile)) + body + _END
 
 
-def product(dtype, tile, context):
+def product(dtype, tile, context, ending=None):
     """Return the kernel that computes products in tiles.
 
     Parameters
@@ -395,16 +416,22 @@ def product(dtype, tile, context):
     tile : Tile
         One of the results of `tiles`.
     context : GpuContext or None
+    ending : Ending, optional
+        The elementwise operation on the product.
     """
-    text = _for_processors(dtype, tile) if tile.width else _for_gpus(dtype, tile)
-    return DeviceKernel(text, _parameters(dtype)[1], context, flags_of(dtype))
+    text = (_for_processors if tile.width else _for_gpus)(dtype, tile, ending)
+    types = _parameters(dtype, ending)[1]
+    if ending is None:
+        return DeviceKernel(text, types, context, flags_of(dtype))
+    flags = flags_of(dtype, *ending.in_dtypes, ending.out_dtype) | ending.flags
+    return DeviceKernel(text, types, context, flags, ending.support)
 
 
 # The forms of products, as in native/product.c
 DOT22, GEMM, GEMV, GER, BATCH = range(5)
 
 
-def product_code(kind, dtype, context, in_place):
+def product_code(kind, dtype, context, in_place, ending=None, operands=()):
     """Return the native code of a product.
 
     Parameters
@@ -417,25 +444,94 @@ def product_code(kind, dtype, context, in_place):
     context : GpuContext
     in_place : bool
         Whether the result overwrites the first input.
+    ending : Ending, optional
+        An elementwise operation on the product. Then the caller ensures that the context outlives the native code
+        (`op.context_address`).
+    operands : sequence of dict
+        The inputs of the operation that follow the inputs of the product: rows of native/product.c.
 
     Returns
     -------
     NativeCode
     """
     forms = tiles(dtype, context.vector_bytes)
-    large, medium, small, *along = [product(dtype, tile, context) for tile in forms]
+    ended = _ended_kernels(context, dtype, ending) if ending else None
+    large, medium, small, *along = [0 if ending else product(dtype, tile, context) for tile in forms]
     return NativeCode(
         "theano_ng.gpuarray.native.product:product",
         kind=kind,
         in_place=in_place,
         typecode=gpuarray.dtype_to_typecode(dtype),
+        out_typecode=gpuarray.dtype_to_typecode(ending.out_dtype if ending else dtype),
+        has_ending=ending is not None,
         large=large,
         medium=medium,
         small=small,
         along=along[0] if along else 0,
+        ended=id(ended) if ending else 0,
+        addresses=ended.addresses.ctypes.data if ending else 0,
         rows=packed([tile.rows for tile in forms[:3]]),
         columns=packed([tile.columns for tile in forms[:3]]),
+        library=_use_of_library(context, ending),
+        tf32=config.gpuarray.allow_tf32,
+        operands=list(operands),
     )
+
+
+class EndedKernels:
+    """The kernels of a product with an elementwise operation. Each ending needs kernels of its own, building one takes a
+    fifth of a second on PoCL, and most products need only one of them. Therefore native code calls this object when it
+    needs a kernel for the first time.
+
+    Attributes
+    ----------
+    addresses : numpy.ndarray
+        The addresses of the kernels that were built, in the order of `tiles`. 0 for the others.
+    """
+
+    def __init__(self, kernels):
+        self.kernels = kernels
+        self.addresses = np.zeros(len(kernels), np.int64)
+
+    def __call__(self, number):
+        """Build the kernel of a tile.
+
+        Raises
+        ------
+        GpuArrayException
+        """
+        (kernel,) = obtain_kernels(self.kernels[number : number + 1])
+        self.addresses[number] = kernel.address
+
+
+@per_context
+def _ended_kernels(context, dtype, ending):
+    """Return the `EndedKernels` of an ending, which live as long as the context."""
+    return EndedKernels([product(dtype, tile, context, ending) for tile in tiles(dtype, context.vector_bytes)])
+
+
+# How native code uses cuBLASLt: not at all, for all products, or for large products only, as in native/product.c
+NEVER, ALWAYS, IF_LARGE = range(3)
+
+
+def _use_of_library(context, ending):
+    if not has_library(context) or (ending and config.gpuarray.epilogue == "on"):
+        return NEVER
+    return IF_LARGE if ending else ALWAYS
+
+
+@per_context
+def has_library(context):
+    """Return True if cuBLASLt computes the products on a device. If a CUDA device has no usable cuBLASLt, write the reason
+    to the log, once: then the kernels of this module compute all products.
+    """
+    try:
+        return bool(context.cublas)
+    except gpuarray.UnsupportedException:
+        return False
+    except (gpuarray.GpuArrayException, MemoryError) as error:
+        _logger.warning("%s: products of matrices run without cuBLASLt: %s", context.devname, error)
+        return False
 
 
 def packed(sizes):
@@ -445,4 +541,9 @@ def packed(sizes):
 
 def kernel_samples():
     """Return samples of the kernel source code, which tests compile; see `kernels.samples`."""
-    return [sample("product, %s" % dtype, [product(dtype, tile, None) for tile in tiles(dtype, 0)]) for dtype in DTYPES]
+    found = []
+    for dtype in DTYPES:
+        ending = Ending(scalar.mul, (dtype, "float32", dtype), "float64" if dtype == "float64" else "float32", 1, (2,))
+        kernels = [product(dtype, tile, None, end) for tile in tiles(dtype, 0) for end in (None, ending)]
+        found.append(sample("product, %s" % dtype, kernels))
+    return found

@@ -1,6 +1,9 @@
-/* Products of matrices and vectors on a device. The code finds the form of the product for which a kernel is fastest: it
- * may exchange the factors (out.T = b.T a.T), or copy a factor that has no unit strides. */
+/* Products of matrices and vectors on a device. On CUDA devices, cuBLASLt computes the products that it can compute
+ * (device/cublas.c), and the kernels of kernels/product.py compute the others. For the kernels, the code finds the form
+ * of the product for which a kernel is fastest: it may exchange the factors (out.T = b.T a.T), or copy a factor that has
+ * no unit strides. */
 #include "context.h"
+#include "cublas.h"
 #include "gpu_axes.h"
 #include "gpu_tiles.h"
 
@@ -8,27 +11,44 @@
  * kind: see `enum kind`
  * in_place: whether the result overwrites the first input
  * typecode: type of all arrays
- * large, medium, small, along: the kernels of kernels/product.py. `along` is 0 on GPUs.
- * rows, columns: sizes of the tiles of the first three kernels, each in one byte, that of `large` in the lowest byte */
-NATIVE_FUNCTION(product, kind, in_place, typecode, large, medium, small, along, rows, columns);
+ * out_typecode: type of the result, which differs from `typecode` only with an ending
+ * has_ending: whether the kernels apply an elementwise operation to the product
+ * large, medium, small, along: the kernels of kernels/product.py. `along` is 0 on GPUs. With an ending, all are 0.
+ * ended: with an ending, the address of a Python object that builds these kernels when they are needed
+ * addresses: the kernels that this object has built, in the same order; 0 for the others
+ * rows, columns: sizes of the tiles of the first three kernels, each in one byte, that of `large` in the lowest byte
+ * library: which products cuBLASLt computes; see `enum library`
+ * tf32: whether cuBLASLt may round float32 factors to TF32
+ * operands: inputs of the elementwise operation, which follow the inputs of the product
+ *
+ * Parameters of an operand.
+ * typecode: element type
+ * is_number: whether the input is an array of one element on the host, which is passed by value
+ * broadcastable: bits of the axes whose length is 1 according to the type */
+NATIVE_PARAMS(operand, typecode, is_number, broadcastable);
+NATIVE_TABLE(product, operand, operands, kind, in_place, typecode, out_typecode, has_ending, large, medium, small,
+             along, ended, addresses, rows, columns, library, tf32);
+NATIVE_READER(product)
+
+enum library { NEVER, ALWAYS, IF_LARGE };
 
 /* The inputs: (x, y), (c, alpha, a, b, beta), (y, alpha, a, x, beta), (a, alpha, x, y), and as for GEMM with a first axis
  * along which matrices are stacked. */
 enum kind { DOT22, GEMM, GEMV, GER, BATCH };
 
-/* A stack of matrices. Strides are in elements. */
-typedef struct {
-    gpudata *data;
-    size_t offset; /* bytes */
-    size_t dims[3];
-    ssize_t strides[3];
-} Matrices;
+typedef matrix_stack Matrices;
+
+/* MOST_OPERANDS: see `GpuProductElemwise`. LARGEST_NUMBER: bytes of the largest number that is passed by value. */
+enum { MOST_OPERANDS = 16, LARGEST_NUMBER = 16 };
 
 typedef struct {
     Matrices a, b, c, out;
     double alpha, beta;                       /* used unless the array is given */
     const GpuArray *alpha_array, *beta_array; /* 0-d arrays, or NULL */
-    PyGpuArrayObject *copy_of_b;              /* an owned reference, or NULL */
+    PyGpuArrayObject *temporary;              /* an owned reference to memory for this call, or NULL */
+    int n_operands;
+    Matrices operands[MOST_OPERANDS]; /* unused for numbers */
+    char numbers[MOST_OPERANDS][LARGEST_NUMBER];
 } Product;
 
 /* Describe an array as a stack of matrices. `axes` are the places of its axes among batch, row and column; other axes have
@@ -92,6 +112,8 @@ static void exchange_factors(Product *p)
     exchange_axes(&p->b);
     exchange_axes(&p->c);
     exchange_axes(&p->out);
+    for (int i = 0; i < p->n_operands; ++i)
+        exchange_axes(&p->operands[i]);
 }
 
 static int is_unit(const Matrices *m, int axis)
@@ -110,9 +132,9 @@ static int copy_b(Product *p, PyGpuContextObject *ctx, int typecode)
         pygpu_fromgpudata(p->b.data, p->b.offset, typecode, 3, p->b.dims, strides, ctx, 0, Py_None, Py_None);
     if (view == NULL)
         return -1;
-    p->copy_of_b = pygpu_copy(view, GA_C_ORDER);
+    p->temporary = pygpu_copy(view, GA_C_ORDER);
     Py_DECREF(view);
-    return p->copy_of_b == NULL ? -1 : describe(&p->b, p->copy_of_b, axes);
+    return p->temporary == NULL ? -1 : describe(&p->b, p->temporary, axes);
 }
 
 /* Return the number of rows of b for which a kernel may read `padded` elements without leaving the memory. */
@@ -139,8 +161,31 @@ static void push_matrices(Arguments *args, Matrices *m)
     }
 }
 
-static int launch(Product *p, const Tile *tile, size_t processors, int on_gpu, int typecode)
+/* The number of the kernel `along`; the numbers of the others are those of their tiles. */
+enum { ALONG = N_TILES };
+
+/* Return the kernel of a tile. A kernel with an ending is built when it is used for the first time. */
+static gpukernel *kernel_of(const Tile *tile, int number, const struct product_params *params)
 {
+    const int64_t *addresses = (const int64_t *)(intptr_t)params->addresses;
+    if (!params->has_ending)
+        return tile->kernel;
+    if (__builtin_expect(addresses[number] == 0, 0)) {
+        PyObject *built = PyObject_CallFunction((PyObject *)(intptr_t)params->ended, "i", number);
+        if (built == NULL)
+            return NULL;
+        Py_DECREF(built);
+    }
+    return (gpukernel *)(intptr_t)addresses[number];
+}
+
+static int launch(Product *p, const Tile *tile, int number, size_t processors, const struct product_params *params)
+{
+    gpukernel *kernel = kernel_of(tile, number, params);
+    int typecode = (int)params->typecode;
+    if (kernel == NULL)
+        return -1;
+    int on_gpu = gpukernel_context(kernel)->info.vector_bytes == 0;
     size_t size = gpuarray_get_elsize(typecode),
            padded = (p->b.dims[2] + tile->columns - 1) / tile->columns * tile->columns;
     size_t whole = whole_rows(&p->b, padded, size),
@@ -165,13 +210,90 @@ static int launch(Product *p, const Tile *tile, size_t processors, int on_gpu, i
     push_matrices(&args, &p->b);
     push_matrices(&args, &p->c);
     push_matrices(&args, &p->out);
+    for (int i = 0; i < p->n_operands; ++i)
+        if (params->operands[i].is_number)
+            args_push(&args, p->numbers[i]);
+        else
+            push_matrices(&args, &p->operands[i]);
     size_t most = processors * (on_gpu ? 64 : 4), groups[2] = {count < most ? count : most, 1};
     size_t group[2] = {on_gpu ? 16 : 1, on_gpu ? 16 : 1};
-    int code = gpukernel_call(tile->kernel, 2, groups, group, 0, args.at);
-    return code == GA_NO_ERROR ? 0 : gpu_failed(gpukernel_context(tile->kernel), code, "the product of matrices");
+    int code = gpukernel_call(kernel, 2, groups, group, 0, args.at);
+    return code == GA_NO_ERROR ? 0 : gpu_failed(gpukernel_context(kernel), code, "the product of matrices");
 }
 
-/* Compute out = alpha a b + beta c. */
+/* Describe a factor for cuBLASLt, which expects float32 factors of float16 matrices. *wide becomes an owned reference to
+ * a converted copy, or NULL. */
+static int describe_factor(matrix_factor *to, double number, const GpuArray *array, PyGpuContextObject *ctx,
+                           PyGpuArrayObject **wide)
+{
+    *to = (matrix_factor){.number = number};
+    *wide = NULL;
+    if (array == NULL)
+        return 0;
+    if (array->typecode == GA_HALF) {
+        *wide = pygpu_empty(0, NULL, GA_FLOAT, GA_C_ORDER, ctx, Py_None);
+        if (*wide == NULL || gpu_assign(*wide, array, "a factor of a product") < 0)
+            return -1;
+        array = &(*wide)->ga;
+    }
+    to->data = array->data;
+    to->offset = array->offset;
+    return 0;
+}
+
+/* Let cuBLASLt compute the product. Return 1 if the library does not compute this product. */
+static int call_library(const Product *p, PyGpuContextObject *ctx, const struct product_params *params)
+{
+    matrix_factor alpha, beta;
+    PyGpuArrayObject *wide_alpha = NULL, *wide_beta = NULL;
+    int code = -1;
+    if (describe_factor(&alpha, p->alpha, p->alpha_array, ctx, &wide_alpha) == 0
+        && describe_factor(&beta, p->beta, p->beta_array, ctx, &wide_beta) == 0)
+        code = cublas_product(ctx->ctx, (int)params->typecode, (int)params->tf32, &alpha, &p->a, &p->b, &beta, &p->c,
+                              &p->out);
+    Py_XDECREF(wide_alpha);
+    Py_XDECREF(wide_beta);
+    if (code < 0)
+        return -1;
+    if (code == GA_UNSUPPORTED_ERROR)
+        return 1;
+    return code == GA_NO_ERROR ? 0 : gpu_failed(ctx->ctx, code, "a product of matrices");
+}
+
+/* Multiplications from which on cuBLASLt and a second kernel take less time than a kernel with an ending. This number
+ * is an estimate: a second kernel takes a few microseconds, in which a device computes about so many products. */
+static const double large_product = 1 << 22;
+
+/* Let cuBLASLt compute the product. With an ending, the library computes into new memory, which then becomes the matrix
+ * that the kernel reads: out = ending(0 a b + 1 c). Return 1 if the library does not compute this product. */
+static int by_library(Product *p, PyGpuContextObject *ctx, const struct product_params *params)
+{
+    if (!params->has_ending)
+        return call_library(p, ctx, params);
+    size_t *dims = p->out.dims;
+    static const int axes[] = {0, 1, 2};
+    if (params->library == IF_LARGE
+        && (double)dims[0] * (double)dims[1] * (double)dims[2] * (double)p->a.dims[2] < large_product)
+        return 1;
+    PyGpuArrayObject *made = pygpu_empty(3, dims, (int)params->typecode, GA_C_ORDER, ctx, Py_None);
+    if (made == NULL)
+        return -1;
+    Matrices out = p->out;
+    int status = describe(&p->out, made, axes) < 0 ? -1 : call_library(p, ctx, params);
+    if (status == 0) {
+        p->c = p->out;
+        p->alpha = 0;
+        p->beta = 1;
+        p->alpha_array = p->beta_array = NULL;
+        p->temporary = made;
+    }
+    else
+        Py_DECREF(made);
+    p->out = out;
+    return status;
+}
+
+/* Compute out = alpha a b + beta c, with an elementwise operation at the end if the node has one. */
 static int compute(Product *p, PyGpuContextObject *ctx, const struct product_params *params)
 {
     const device_info *info = &ctx->ctx->info;
@@ -179,11 +301,16 @@ static int compute(Product *p, PyGpuContextObject *ctx, const struct product_par
     Tile tiles[N_TILES], along = {(gpukernel *)(intptr_t)params->along, 4, 1};
     if (batch == 0 || m == 0 || n == 0)
         return 0;
+    if (params->library != NEVER) {
+        int status = by_library(p, ctx, params);
+        if (status <= 0 && (status < 0 || !params->has_ending))
+            return status;
+    }
     fill_tiles(tiles, params->large, params->medium, params->small, params->rows, params->columns);
     double direct, exchanged, vectors;
     int tile = choose_tile(tiles, N_TILES, batch, m, n, info->processors, &direct);
-    if (along.kernel == NULL)
-        return launch(p, &tiles[tile], info->processors, 1, (int)params->typecode);
+    if (info->vector_bytes == 0)
+        return launch(p, &tiles[tile], tile, info->processors, params);
     int other = choose_tile(tiles, N_TILES, batch, n, m, info->processors, &exchanged);
     size_t longer = m > n ? m : n, shorter = m > n ? n : m;
     vectors = along_cost * (double)batch * (double)shorter * (double)((longer + 3) / 4 * 4) / (double)info->processors;
@@ -194,7 +321,7 @@ static int compute(Product *p, PyGpuContextObject *ctx, const struct product_par
     if (is_unit(&p->a, 2) && is_unit(&p->b, 1) && k > 1 && vectors < direct && vectors < exchanged) {
         if (m < n)
             exchange_factors(p);
-        return launch(p, &along, info->processors, 0, (int)params->typecode);
+        return launch(p, &along, ALONG, info->processors, params);
     }
     if (exchanged < direct) {
         exchange_factors(p);
@@ -202,7 +329,7 @@ static int compute(Product *p, PyGpuContextObject *ctx, const struct product_par
     }
     if (!is_unit(&p->b, 2) && copy_b(p, ctx, (int)params->typecode) < 0)
         return -1;
-    return launch(p, &tiles[tile], info->processors, 0, (int)params->typecode);
+    return launch(p, &tiles[tile], tile, info->processors, params);
 }
 
 /* ---- the inputs ---- */
@@ -238,19 +365,52 @@ static int mismatch(enum kind kind, const Product *p, int has_c)
     return -1;
 }
 
+/* For each kind: the number of inputs, the places of a and b among them, the ranks, and the axes of a, b and c. */
+static const struct {
+    int nin, a, b, a_rank, b_rank, c_rank, a_axes[3], b_axes[3], c_axes[3];
+} forms[] = {
+    [DOT22] = {2, 0, 1, 2, 2, 2, {1, 2}, {1, 2}, {1, 2}},
+    [GEMM] = {5, 2, 3, 2, 2, 2, {1, 2}, {1, 2}, {1, 2}},
+    [GEMV] = {5, 2, 3, 2, 1, 1, {1, 2}, {1}, {1}},
+    [GER] = {4, 2, 3, 1, 1, 2, {1}, {2}, {1, 2}},
+    [BATCH] = {5, 2, 3, 3, 3, 3, {0, 1, 2}, {0, 1, 2}, {0, 1, 2}},
+};
+
+/* Read an input of the elementwise operation. `place` is its place among the inputs of the node. */
+static int read_operand(Product *p, PyObject *value, int i, int place, PyGpuArrayObject *first,
+                        const struct product_params *params)
+{
+    const struct operand_params *operand = &params->operands[i];
+    int rank = forms[params->kind].c_rank;
+    const int *axes = forms[params->kind].c_axes;
+    if (operand->is_number) {
+        PyArrayObject *number = (PyArrayObject *)value;
+        if (!PyArray_Check(value) || PyArray_SIZE(number) != 1 || PyArray_ITEMSIZE(number) > LARGEST_NUMBER) {
+            PyErr_Format(PyExc_TypeError, "input[%d] must be an array of one element on the host", place);
+            return -1;
+        }
+        memcpy(p->numbers[i], PyArray_DATA(number), (size_t)PyArray_ITEMSIZE(number));
+        return 0;
+    }
+    PyGpuArrayObject *a = gpu_input(value, (int)operand->typecode, rank);
+    if (a == NULL || !gpu_same_context(a, first) || describe(&p->operands[i], a, axes) < 0)
+        return -1;
+    for (int d = 0; d < rank; ++d) {
+        size_t expected = operand->broadcastable >> d & 1 ? 1 : p->out.dims[axes[d]];
+        if (a->ga.dimensions[d] != expected) {
+            PyErr_Format(PyExc_ValueError,
+                         "Input dimension mis-match. (input[%d].shape[%d] = %zu, but the product needs the length %zu)",
+                         place, d, a->ga.dimensions[d], expected);
+            return -1;
+        }
+    }
+    memcpy(p->operands[i].dims, p->out.dims, sizeof p->out.dims); /* the strides of broadcast axes are 0 */
+    return 0;
+}
+
 static int tng_product(int nin, int nout, PyObject **in, PyObject **out, const struct product_params *params)
 {
-    /* For each kind: the places of a and b among the inputs, the ranks, and the axes of a, b and c. */
-    static const struct {
-        int a, b, a_rank, b_rank, c_rank, a_axes[3], b_axes[3], c_axes[3];
-    } forms[] = {
-        [DOT22] = {0, 1, 2, 2, 2, {1, 2}, {1, 2}, {1, 2}},
-        [GEMM] = {2, 3, 2, 2, 2, {1, 2}, {1, 2}, {1, 2}},
-        [GEMV] = {2, 3, 2, 1, 1, {1, 2}, {1}, {1}},
-        [GER] = {2, 3, 1, 1, 2, {1}, {2}, {1, 2}},
-        [BATCH] = {2, 3, 3, 3, 3, {0, 1, 2}, {0, 1, 2}, {0, 1, 2}},
-    };
-    (void)nin, (void)nout;
+    (void)nout;
     enum kind kind = (enum kind)params->kind;
     int code = (int)params->typecode, has_c = kind != DOT22;
     PyGpuArrayObject *a = gpu_input(in[forms[kind].a], code, forms[kind].a_rank);
@@ -269,6 +429,11 @@ static int tng_product(int nin, int nout, PyObject **in, PyObject **out, const s
     size_t dims[3] = {p.a.dims[0], p.a.dims[1], p.b.dims[2]};
     if (p.a.dims[2] != p.b.dims[1] || p.a.dims[0] != p.b.dims[0] || (has_c && memcmp(dims, p.c.dims, sizeof dims) != 0))
         return mismatch(kind, &p, has_c);
+    memcpy(p.out.dims, dims, sizeof dims);
+    p.n_operands = nin - forms[kind].nin;
+    for (int i = 0; i < p.n_operands; ++i)
+        if (read_operand(&p, in[forms[kind].nin + i], i, forms[kind].nin + i, a, params) < 0)
+            return -1;
     PyGpuArrayObject *made = c;
     if (params->in_place)
         native_set(out, Py_NewRef((PyObject *)c));
@@ -276,7 +441,11 @@ static int tng_product(int nin, int nout, PyObject **in, PyObject **out, const s
         gpu_not_shared(out, &a->ga);
         gpu_not_shared(out, &b->ga);
         gpu_not_shared(out, &c->ga);
-        made = gpu_alloc(out, a->context, (unsigned)forms[kind].c_rank, dims + forms[kind].c_axes[0], code);
+        for (int i = forms[kind].nin; i < nin; ++i)
+            if (PyGpuArray_Check(in[i]))
+                gpu_not_shared(out, &((PyGpuArrayObject *)in[i])->ga);
+        made = gpu_alloc(out, a->context, (unsigned)forms[kind].c_rank, dims + forms[kind].c_axes[0],
+                         (int)params->out_typecode);
         if (made == NULL)
             return -1;
     }
@@ -285,9 +454,9 @@ static int tng_product(int nin, int nout, PyObject **in, PyObject **out, const s
     if (!has_c)
         p.c = p.out;
     int status = compute(&p, a->context, params);
-    Py_XDECREF(p.copy_of_b);
+    Py_XDECREF(p.temporary);
     return status;
 }
 
-static const NativeEntry entries[] = {NATIVE_ENTRY(product), {0}};
+static const NativeEntry entries[] = {NATIVE_ENTRY(product), NATIVE_ROW(operand), {0}};
 NATIVE_MODULE(product, entries)

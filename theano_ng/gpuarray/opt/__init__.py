@@ -57,6 +57,7 @@ from theano_ng.gpuarray.opt import (
     blas,
     conv,
     elementwise,
+    epilogues,
     final,
     indices,
     labels,

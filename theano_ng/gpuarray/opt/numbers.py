@@ -7,6 +7,7 @@ from theano_ng.gof.rewriting import Optimizer, copy_stack_trace
 from theano_ng.gof.toolbox import ReplaceValidate
 from theano_ng.gpuarray.elemwise import GpuDimShuffle, GpuElemwise, GpuElemwiseOfNumbers
 from theano_ng.gpuarray.nnet import GpuCrossentropySoftmax1HotWithBiasDx
+from theano_ng.gpuarray.product_elemwise import GpuProductElemwise
 from theano_ng.gpuarray.row_program import GpuRowProgram
 from theano_ng.gpuarray.twin import came_from_host
 from theano_ng.tensor.elemwise.op import DimShuffle
@@ -60,6 +61,8 @@ def _numbers(node):
     if type(node.op) is GpuElemwise:
         overwritten = set(node.op.inplace_pattern.values())
         places = [i for i in range(len(node.inputs)) if i not in overwritten]
+    elif isinstance(node.op, GpuProductElemwise):
+        places = range(len(node.op.product.ranks), len(node.inputs))
     elif isinstance(node.op, GpuRowProgram):
         places = range(len(node.inputs))
     elif isinstance(node.op, GpuCrossentropySoftmax1HotWithBiasDx):

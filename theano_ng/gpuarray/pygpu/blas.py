@@ -1,6 +1,6 @@
 """Products of vectors and matrices on devices, for float16, float32 and float64.
 
-The kernels are those of `kernels.product`. float16 products are summed in float32.
+The products are computed as those of the Ops in `gpuarray.blas`. float16 products are summed in float32.
 """
 
 from theano_ng.gof.native import obtain_kernels

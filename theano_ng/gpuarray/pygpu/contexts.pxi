@@ -249,6 +249,21 @@ cdef public class GpuContext [object PyGpuContextObject, type _PyGpuContextType]
         return name.decode("utf-8", "replace")
 
     @property
+    def cublas(self):
+        """The version of cuBLASLt, which multiplies matrices on CUDA devices, such as ``"13.1.0"``.
+
+        Raises
+        ------
+        UnsupportedException
+            If the device is no CUDA device.
+        GpuArrayException
+            If the library is missing, too old, or of a CUDA version that the driver does not support.
+        """
+        cdef size_t version = 0
+        pygpu_raise(self.ctx, cublas_open(self.ctx, &version))
+        return "%d.%d.%d" % (version // 10000, version // 100 % 100, version % 100)
+
+    @property
     def lmemsize(self):
         """The number of bytes of local memory per group."""
         return _number(self, GA_CTX_PROP_LMEMSIZE)

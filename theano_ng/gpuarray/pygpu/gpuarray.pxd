@@ -95,6 +95,9 @@ cdef extern from "device.h" nogil:
         void (*acquire)(void *) noexcept
     device_lock device_outer_lock
 
+cdef extern from "cublas.h" nogil:
+    int cublas_open(gpucontext *, size_t *version)
+
 cdef extern from "context.h" nogil:
     ctypedef struct device_info:
         char name[128]

@@ -50,6 +50,7 @@ from theano_ng.gpuarray.multinomial import (
     GPUAMultinomialWOReplacementFromUniform,
 )
 from theano_ng.gpuarray.neighbours import GpuImages2Neibs, GpuImages2NeibsGrad
+from theano_ng.gpuarray.product_elemwise import GpuProductElemwise
 from theano_ng.gpuarray.reduction import GpuMaxAndArgmax
 from theano_ng.gpuarray.rng_mrg import GPUA_mrg_uniform
 from theano_ng.gpuarray.row_program import GpuRowProgram
@@ -131,6 +132,12 @@ def _row_program():
 def _sum_with_number(x, y, number):
     """Add two arrays on the device and a number on the host, which is passed to the kernel by value."""
     return GpuElemwiseOfNumbers(scalar.add)(x, y, tt.as_tensor_variable(number).dimshuffle("x", "x"))
+
+
+def _product_with_number(x, y, number):
+    """Multiply a product of arrays on the device by a number on the host, which is passed to the kernel by value."""
+    number = tt.as_tensor_variable(number).dimshuffle("x", "x")
+    return GpuProductElemwise(blas.gpu_dot22, scalar.mul, 0)(x, y, number)
 
 
 def _finite_kernels(values):
@@ -275,6 +282,13 @@ def cases():
             _on_device(blas.GpuGemmBatch(), 0, 2, 3),
             [T3[:, :, :3], HALF, T3, T3.transpose(0, 2, 1), TWO],
         ),
+        ("GpuProductElemwise", _on_device(GpuProductElemwise(blas.gpu_dot22, scalar.mul, 1)), [X, Y.T, SQUARE]),
+        (
+            "GpuProductElemwise, GpuGemm",
+            _on_device(GpuProductElemwise(blas.GpuGemm(), scalar.tanh, 0), 0, 2, 3),
+            [SQUARE, HALF, X, Y.T, TWO],
+        ),
+        ("GpuProductElemwise with a number", _on_device(_product_with_number, 0, 1), [X, Y.T, HALF]),
         (
             "GPUA_mrg_uniform",
             _on_device(GPUA_mrg_uniform(GpuArrayType("float32", (False,), NAME)), 0),

@@ -25,6 +25,7 @@ from theano_ng.gpuarray.joining import gpu_join
 from theano_ng.gpuarray.kernels import correlation as correlation_kernels
 from theano_ng.gpuarray.kernels import product as product_kernels
 from theano_ng.gpuarray.kernels import sort as sort_kernels
+from theano_ng.gpuarray.kernels.product_ending import Ending
 from theano_ng.gpuarray.kernels.rows import row_kernel
 from theano_ng.gpuarray.multinomial import GPUAChoiceFromUniform, GPUAMultinomialFromUniform
 from theano_ng.gpuarray.neighbours import GpuImages2Neibs, GpuImages2NeibsGrad
@@ -167,10 +168,11 @@ def arrays():
 
 
 def products():
-    """Compute a product with the smallest kernel for graphics cards, for which some threads have no element."""
+    """Compute products with the smallest kernel for graphics cards, for which some threads have no element."""
     ctx = get_context(context())
     tile = product_kernels.tiles("float32", 0)[-1]
-    kernel = product_kernels.product("float32", tile, ctx).build()
+    ending = Ending(theano.scalar.sub, ("float32", "float32"), "float32", 0)
+    kernel, ended = [product_kernels.product("float32", tile, ctx, end).build() for end in (None, ending)]
     x, y = pygpu.array(VALUE, context=ctx), pygpu.array(OTHER, context=ctx).T
     out = pygpu.zeros((len(VALUE), len(VALUE)), "float32", context=ctx)
     given = []
@@ -178,6 +180,11 @@ def products():
         given += [v, v.offset, 0, *[stride // v.itemsize for stride in v.strides]]
     kernel(1, *out.shape, VALUE.shape[1], 0, 2, 0, 0, out, 0, out, 0, *given, gs=(1, 1), ls=product_kernels.GROUP)
     np.testing.assert_allclose(np.asarray(out), 2 * VALUE @ OTHER.T, rtol=1e-4, atol=1e-5)
+    row = pygpu.array(VALUE[0, : len(VALUE)], context=ctx)
+    given += [row, 0, 0, 0, 1]
+    ended(1, *out.shape, VALUE.shape[1], 0, 2, 0, 0, out, 0, out, 0, *given, gs=(1, 1), ls=product_kernels.GROUP)
+    expected = 2 * VALUE @ OTHER.T - VALUE[0, : len(VALUE)]
+    np.testing.assert_allclose(np.asarray(out), expected, rtol=1e-4, atol=1e-5)
 
 
 def correlations():

@@ -11,7 +11,8 @@ from theano_ng.compile.mode import get_mode
 from theano_ng.configdefaults import config
 from theano_ng.configparser import change_flags
 from theano_ng.gpuarray import blas
-from theano_ng.gpuarray.kernels.product import DTYPES, product, tiles
+from theano_ng.gpuarray.kernels.product import DTYPES, has_library, product, tiles
+from theano_ng.gpuarray.product_elemwise import GpuProductElemwise
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.gpuarray.tests.device import LAYOUTS, context, gpu_variable, other_context, placed
 from theano_ng.gpuarray.transfers import HostFromGpu
@@ -148,7 +149,10 @@ class TestOps(Products):
                     np.testing.assert_allclose(there, memory, rtol=1e-5, atol=1e-6)
 
     def test_factors(self):
-        """Factors may be on the host or on the device. An array whose factor is 0 is not read."""
+        """Factors may be on the host or on the device. An array whose factor is 0 is not read. (cuBLAS cannot know whether a
+        factor on the device is 0, and multiplies by it.)
+        """
+        by_library = has_library(get_context(self.name))
         a, b, c = [self.array("float32", 5, 5) for _ in range(3)]
         x, y, z = [gpu_variable("float32", 2) for _ in range(3)]
         for places in itertools.product((False, True), repeat=2):
@@ -157,6 +161,8 @@ class TestOps(Products):
             for alpha, beta in itertools.product((0, 2, -0.5), repeat=2):
                 values = [placed(np.float32(v), "C") if there else v for v, there in zip((alpha, beta), places)]
                 for bad in (False, True):
+                    if bad and by_library and any(places):
+                        continue
                     first, last = a.copy(), c.copy()
                     if bad and alpha == 0:
                         first[2] = np.nan
@@ -387,8 +393,10 @@ class TestRules(Products):
                 f(data.uniform(-1, 1, (8, 7)), data.uniform(-1, 1, (8, 3)))
         for there, here in zip(parameters[True], parameters[False]):
             np.testing.assert_allclose(there.get_value(), here.get_value(), rtol=1e-10, atol=1e-10)
-        products = [str(n.op) for n in f.maker.fgraph.toposort() if isinstance(n.op, blas.BlasOp)]
-        self.assertEqual(sorted(products), ["GpuDot22"] * 2 + ["GpuGemm{inplace=True}"] * 3)
+        nodes = f.maker.fgraph.toposort()
+        products = [str(n.op) for n in nodes if isinstance(n.op, blas.BlasOp)]
+        self.assertEqual(products, ["GpuGemm{inplace=True}"] * 2)
+        self.assertEqual(sum(isinstance(n.op, GpuProductElemwise) for n in nodes), 3)
 
 
 if __name__ == "__main__":

@@ -33,6 +33,7 @@ from theano_ng.gpuarray import (
     neighbours,
     nnet,
     pool,
+    product_elemwise,
     reduction,
     subtensor,
     transfers,
@@ -52,6 +53,8 @@ optdb gpua_elemwise_fusion 49 fast_run fusion gpuarray local_elemwise_fusion
 optdb gpua_row_fusion 49.05 fast_run fusion gpuarray
 optdb gpua_multi_output_fusion 49.1 fast_run fusion gpuarray
 optdb gpua_store_in_slices 49.15 fast_run fusion gpuarray
+optdb gpua_product_elemwise 49.07 fast_run fusion gpuarray
+optdb local_inplace_gpua_product_elemwise 60 fast_run gpuarray inplace
 optdb gpua_numbers_by_value 76 fast_run gpuarray
 optdb gpua_random_make_inplace_mrg 99 fast_run gpuarray inplace
 optdb gpua_assert_no_cpu_op 49.2 assert_no_cpu_op
@@ -223,6 +226,7 @@ class TestExamples(unittest.TestCase):
             T.nnet.bn_ops,
             T.nnet.ctc,
             T.nnet.neighbours,
+            product_elemwise,
             rules.lifts,
             rules.arrays,
             rules.random,
@@ -272,7 +276,11 @@ class TestExamples(unittest.TestCase):
             for rule in found[db]._order
             if not isinstance(rule, databases.DB)
         ]
-        last = [rules.final.local_advincsub1_gpua_inplace, rules.final.local_gpua_alloc_empty_to_zeros]
+        last = [
+            rules.epilogues.local_gpua_product_elemwise,
+            rules.final.local_advincsub1_gpua_inplace,
+            rules.final.local_gpua_alloc_empty_to_zeros,
+        ]
         for rule in [*local, *last]:
             name = getattr(rule, "__name__", str(rule))
             if name in NOT_EXECUTED:

@@ -16,6 +16,7 @@ from ctypes import (
     c_int32,
     c_int64,
     c_size_t,
+    c_ssize_t,
     c_uint,
     c_uint8,
     c_uint64,
@@ -28,7 +29,8 @@ GA_NO_ERROR, GA_MEMORY_ERROR, GA_VALUE_ERROR, GA_IMPL_ERROR, GA_INVALID_ERROR, G
 GA_RUN_ERROR, GA_NODEV_ERROR, GA_LOAD_ERROR, GA_INDEX_ERROR = 7, 14, 18, 19
 GA_CTX_SCHED_MULTI, GA_CTX_CHECKED = 2, 8
 GA_USE_CUDA, GA_USE_OPENCL = 0x2000, 0x4000
-GA_BUFFER, GA_INT, GA_DOUBLE, GA_SIZE = -1, 5, 12, 24
+GA_BLAS_ERROR = 11
+GA_BUFFER, GA_INT, GA_FLOAT, GA_DOUBLE, GA_HALF, GA_SIZE = -1, 5, 11, 12, 23, 24
 
 STUB_CALLS = "open close alloc block release write read copy fill build kernel launch fence sync graph".split()
 
@@ -37,6 +39,18 @@ class Data(Structure):
     """The first members of the C structure `gpudata`."""
 
     _fields_ = [("context", c_void_p), ("memory", c_uint64), ("size", c_size_t)]
+
+
+class MatrixStack(Structure):
+    """The C structure `matrix_stack`."""
+
+    _fields_ = [("data", c_void_p), ("offset", c_size_t), ("dims", c_size_t * 3), ("strides", c_ssize_t * 3)]
+
+
+class MatrixFactor(Structure):
+    """The C structure `matrix_factor`."""
+
+    _fields_ = [("number", c_double), ("data", c_void_p), ("offset", c_size_t)]
 
 
 class PoolCounts(Structure):
@@ -111,6 +125,11 @@ _PROTOTYPES = {
     "gpudata_move": (c_int, [c_void_p, c_size_t, c_void_p, c_size_t, c_size_t]),
     "gpudata_transfer": (c_int, [c_void_p, c_size_t, c_void_p, c_size_t, c_size_t]),
     "gpudata_memset": (c_int, [c_void_p, c_size_t, c_int]),
+    "cublas_open": (c_int, [c_void_p, POINTER(c_size_t)]),
+    "cublas_product": (
+        c_int,
+        [c_void_p, c_int, c_int, *[POINTER(kind) for kind in (MatrixFactor, MatrixStack, MatrixStack) * 2]],
+    ),
     "pool_count": (None, [c_void_p, POINTER(PoolCounts)]),
     "pool_trim": (None, [c_void_p]),
     "device_message": (c_char_p, []),

@@ -43,15 +43,15 @@ class FakeState(ctypes.Structure):
     ]
 
 
-def compile_fake(folder, *options):
-    """Compile the fake library with these options; return its path."""
+def compile_fake(folder, *options, source="fake_cuda.c", name="libcuda.so.1"):
+    """Compile a fake library with these options of the compiler; return its path."""
     compiler = shutil.which("gcc") or shutil.which("cc")
     if compiler is None:
         raise unittest.SkipTest("needs gcc")
-    path = os.path.join(tempfile.mkdtemp(dir=folder), "libcuda.so.1")
-    source = os.path.join(HERE, "stub_cuda", "fake_cuda.c")
+    path = os.path.join(tempfile.mkdtemp(dir=folder), name)
+    source = os.path.join(HERE, "stub_cuda", source)
     subprocess.run(
-        [compiler, "-O1", "-w", "-shared", "-fPIC", "-I", os.path.dirname(HERE), *options, "-o", path, source],
+        [compiler, "-O1", "-w", "-shared", "-fPIC", "-I", os.path.dirname(HERE), "-o", path, source, *options],
         check=True,
     )
     return path

@@ -52,6 +52,13 @@ class TestNvidia(unittest.TestCase):
         os.unlink(thirteen)
         self.assertEqual(loader.nvrtc(), twelve)
 
+    def test_cublas(self):
+        twelve = self.wheel("cublas", "lib", "libcublasLt.so.12")
+        thirteen = self.wheel("cu13", "lib", "libcublasLt.so.13")
+        for driver, path in ((None, thirteen), (13, thirteen), (12, twelve)):
+            self.driver(driver)
+            self.assertEqual(loader.cublas(), path, driver)
+
     def test_other_libraries(self):
         path = self.wheel("cublas", "lib", "libcublas.so.12")
         self.assertEqual(loader.nvidia("cublas", [13, 12]), path)
@@ -72,10 +79,11 @@ class TestNvidia(unittest.TestCase):
 
 class TestUse(unittest.TestCase):
     def test_what_is_given_is_taken(self):
-        for which in ("cuda", "nvrtc", "opencl"):
+        for which in ("cuda", "nvrtc", "cublasLt", "opencl"):
             self.addCleanup(loader.use, which, None)
             loader.use(which, "/some/where.so")
-        self.assertEqual(loader.libraries("cuda0"), {"cuda": "/some/where.so", "nvrtc": "/some/where.so"})
+        names = ("cuda", "nvrtc", "cublasLt")
+        self.assertEqual(loader.libraries("cuda0"), dict.fromkeys(names, "/some/where.so"))
         self.assertEqual(loader.libraries("opencl0:0"), {"opencl": "/some/where.so"})
         self.assertEqual(loader.libraries("stub0"), {})
         loader.use("cuda", None)

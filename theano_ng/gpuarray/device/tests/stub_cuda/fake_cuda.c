@@ -126,12 +126,13 @@ static int fails(const char *name)
 
 struct work {
     struct work *next;
-    int kind; /* 'c'opy, 's'et, 'l'aunch, 'e'vent, 'w'ait */
+    int kind; /* 'c'opy, 's'et, 'l'aunch, 'e'vent, 'w'ait, 'f'unction */
     void *to;
     const void *from;
     size_t size;
     int byte, number;
     CUevent event;
+    void (*call)(void *);
 };
 
 struct CUctx_st {
@@ -169,6 +170,13 @@ static struct CUctx_st primary[16];
 static CUstream streams[16];
 static __thread CUcontext current;
 
+static void free_work(struct work *work)
+{
+    if (work->kind == 'f')
+        free(work->to);
+    free(work);
+}
+
 static void until(CUstream stream, CUevent event)
 {
     LOCKED;
@@ -179,6 +187,8 @@ static void until(CUstream stream, CUevent event)
             memmove(work->to, work->from, work->size);
         else if (work->kind == 's')
             memset(work->to, work->byte, work->size);
+        else if (work->kind == 'f')
+            work->call(work->to);
         else if (work->kind == 'w' && work->event->stream)
             until(work->event->stream, work->event);
         else if (work->kind == 'e' && work->number == work->event->number) {
@@ -188,7 +198,7 @@ static void until(CUstream stream, CUevent event)
         stream->first = work->next;
         if (!stream->first)
             stream->end = &stream->first;
-        free(work);
+        free_work(work);
         if (last)
             return;
     }
@@ -200,6 +210,10 @@ static void put(CUstream stream, struct work made)
     struct work *work = malloc(sizeof *work);
     *work = made;
     work->next = NULL;
+    if (work->kind == 'f') {
+        work->to = malloc(work->size);
+        memcpy(work->to, made.to, work->size);
+    }
     struct work ***end = stream->capturing ? &stream->captured_end : &stream->end;
     **end = work;
     *end = &work->next;
@@ -348,6 +362,12 @@ CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
 
 /* ---- memory ---- */
 
+static struct allocation {
+    struct allocation *next;
+    char *memory;
+    size_t size;
+} *allocations;
+
 CUresult cuMemGetInfo_v2(size_t *free_memory, size_t *total)
 {
     NEEDS_CONTEXT;
@@ -365,10 +385,11 @@ CUresult cuMemAlloc_v2(CUdeviceptr *memory, size_t size)
     CALL("cuMemAlloc");
     if (size > state.capacity - state.held)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    char *piece = aligned_alloc(256, (size + 256 + 255) / 256 * 256);
-    *(size_t *)piece = size;
+    struct allocation *made = malloc(sizeof *made);
+    *made = (struct allocation){allocations, aligned_alloc(256, (size + 256) / 256 * 256), size};
+    allocations = made;
     state.held += size;
-    *memory = (CUdeviceptr)(uintptr_t)(piece + 256);
+    *memory = (CUdeviceptr)(uintptr_t)made->memory;
     return 0;
 }
 
@@ -379,9 +400,14 @@ CUresult cuMemFree_v2(CUdeviceptr memory)
     for (int i = 0; i < 16; ++i)
         if (streams[i])
             until(streams[i], NULL);
-    char *piece = (char *)(uintptr_t)memory - 256;
-    state.held -= *(size_t *)piece;
-    free(piece);
+    struct allocation **place = &allocations;
+    while ((*place)->memory != (char *)(uintptr_t)memory)
+        place = &(*place)->next;
+    struct allocation *freed = *place;
+    *place = freed->next;
+    state.held -= freed->size;
+    free(freed->memory);
+    free(freed);
     return 0;
 }
 
@@ -457,6 +483,46 @@ CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char byte, size_t size, CUstre
     note("cuMemsetD8Async %zu", size);
     put(stream, (struct work){.kind = 's', .to = (void *)(uintptr_t)to, .byte = byte, .size = size});
     return 0;
+}
+
+/* ---- for other fake libraries ---- */
+
+/* Call a function in stream order, with a copy of `size` bytes of arguments. Return 0, or an error if the stream does not
+ * exist or no context is current. */
+int fake_enqueue(CUstream stream, void (*call)(void *), void *arguments, size_t size)
+{
+    NEEDS_CONTEXT;
+    for (int i = 0; i < 16; ++i)
+        if (streams[i] && streams[i] == stream) {
+            put(stream, (struct work){.kind = 'f', .call = call, .to = arguments, .size = size});
+            return 0;
+        }
+    return 400;
+}
+
+/* Return whether a range of bytes is inside one allocation. */
+int fake_is_memory(const void *from, size_t size)
+{
+    LOCKED;
+    for (struct allocation *a = allocations; a; a = a->next)
+        if ((char *)from >= a->memory && (char *)from + size <= a->memory + a->size)
+            return 1;
+    return 0;
+}
+
+void fake_note(const char *line)
+{
+    note("%s", line);
+}
+
+int fake_fails(const char *name)
+{
+    return fails(name);
+}
+
+CUcontext fake_current(void)
+{
+    return current;
 }
 
 /* ---- streams and events ---- */
@@ -601,7 +667,7 @@ static void forget(struct work *work)
 {
     while (work) {
         struct work *next = work->next;
-        free(work);
+        free_work(work);
         work = next;
     }
 }
