@@ -152,6 +152,7 @@ def _prologue():
         # states that no iteration depends on another: an output that overwrites an input has the same elements. Without
         # the pragma, the compiler would use vectors only if outputs and inputs are apart.
         "#ifdef __clang__",
+        '#pragma clang diagnostic ignored "-Wpass-failed"',  # about loops that are too short or too complicated
         '#define TNG_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")',
         "#else",
         "#define TNG_INDEPENDENT",
