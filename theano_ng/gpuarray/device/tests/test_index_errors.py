@@ -1,6 +1,9 @@
 """Tests of the reports of invalid indices, on the stub device: the tests write what kernels would write."""
 
 import ctypes
+import os
+import threading
+import time
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 from ctypes import byref
@@ -37,6 +40,15 @@ class TestIndexErrors(unittest.TestCase):
         self.assertEqual(code, native.GA_INDEX_ERROR)
         found = self.library.index_error_found().contents
         return found.site, found.place, found.index, found.lengths[0], bool(found.of_other_thread)
+
+    def in_new_thread(self, function, *arguments):
+        """Call a function in a thread; return its result when the operating system has ended the thread."""
+        with ThreadPoolExecutor(1) as pool:
+            thread = pool.submit(threading.get_native_id).result()
+            result = pool.submit(function, *arguments).result()
+        while os.path.exists("/proc/self/task/%d" % thread):
+            time.sleep(0.001)
+        return result
 
     def test_one_thread(self):
         """The first invalid index of the first failing launch is reported once."""
@@ -75,11 +87,35 @@ class TestIndexErrors(unittest.TestCase):
             self.assertIsNone(pool.submit(self.sync).result())
             self.assertIsNone(self.sync())
 
-    def test_many_threads(self):
-        """Threads beyond the number of slots wait after each launch."""
-        waits = []
-        for _ in range(40):
+    def test_threads_that_ended(self):
+        """The error of a thread that has ended is reported once, by the first thread that waits."""
+        for waits in (False, True):
+            ended = self.in_new_thread(self.watch, 3)
             with ThreadPoolExecutor(1) as pool:
-                watch = pool.submit(self.watch).result()
-                waits.append((watch.launch >> 24 & 31, watch.wait))
+                self.report(ended, 1, 9)
+                if waits:  # this thread gets the slot, and the error, of the thread that ended
+                    own = pool.submit(self.watch, 4).result()
+                    self.assertEqual(own.launch >> 24 & 31, ended.launch >> 24 & 31)
+                    self.assertEqual(pool.submit(self.sync).result(), (3, 1, 9, 3, True))
+                    self.report(own, 2, 5)
+                    self.assertEqual(pool.submit(self.sync).result(), (4, 2, 5, 3, False))
+                else:
+                    self.assertEqual(self.sync(), (3, 1, 9, 3, True))
+                self.assertIsNone(pool.submit(self.sync).result())
+            for _ in range(2):
+                self.assertIsNone(self.in_new_thread(self.sync))
+            self.assertIsNone(self.sync())
+
+    def test_many_threads(self):
+        """Threads beyond the number of slots wait after each launch. They do not clear each other's errors."""
+        pools = [ThreadPoolExecutor(1) for _ in range(40)]
+        for pool in pools:
+            self.addCleanup(pool.shutdown)
+        watches = [pool.submit(self.watch, k).result() for k, pool in enumerate(pools)]
+        waits = [(watch.launch >> 24 & 31, watch.wait) for watch in watches]
         self.assertEqual(waits, [(k, 0) for k in range(31)] + [(31, 1)] * 9)
+        self.report(watches[35], 1, 9)
+        self.assertEqual(pools[33].submit(self.sync).result(), (35, 1, 9, 3, True))
+        self.assertIsNone(pools[33].submit(self.sync).result())
+        self.assertEqual(pools[35].submit(self.sync).result(), (35, 1, 9, 3, False))
+        self.assertIsNone(pools[34].submit(self.sync).result())
