@@ -139,6 +139,11 @@ int gpucontext_watch(gpucontext *ctx, unsigned site, index_watch *watch)
     return GA_NO_ERROR;
 }
 
+void gpucontext_watched(gpucontext *ctx)
+{
+    ctx->index_errors->recent = 1;
+}
+
 /* Copy the slots to the host, if there were launches since the last copy. */
 static int refresh(gpucontext *ctx, struct index_errors *errors)
 {
@@ -184,6 +189,33 @@ static int take_over(unsigned slot)
     return slot < INDEX_SLOTS - 1 && !(atomic_fetch_or(&taken, bit) & bit);
 }
 
+/* Look for an error in a slot. */
+static int look_in(gpucontext *ctx, struct index_errors *errors, unsigned slot)
+{
+    const uint64_t *words = errors->seen + slot * INDEX_SLOT_WORDS;
+    uint64_t launch = *(const volatile uint64_t *)words;
+    int code = GA_NO_ERROR;
+    if (launch == 0)
+        return code;
+    int own = is_own(slot, launch), ended = take_over(slot);
+    if (ended) {
+        /* The kernel may have been launched after this thread waited. */
+        errors->recent = 1;
+        code = context_checked(ctx, ctx->table->sync(ctx->device));
+        if (code == GA_NO_ERROR)
+            code = refresh(ctx, errors);
+    }
+    if (code == GA_NO_ERROR && (own || ended || told[slot] != launch)) {
+        take(words, !own || INDEX_LAUNCH_NUMBER(launch) <= launches_before);
+        told[slot] = launch;
+        if (!(own || ended) || (code = clear(ctx, errors, slot)) == GA_NO_ERROR)
+            code = context_failed(ctx, GA_INDEX_ERROR, "index %lld is out of bounds", (long long)found.index);
+    }
+    if (ended)
+        leave((void *)(uintptr_t)(slot + 1));
+    return code;
+}
+
 int index_errors_look(gpucontext *ctx)
 {
     struct index_errors *errors = ctx->index_errors;
@@ -191,28 +223,11 @@ int index_errors_look(gpucontext *ctx)
         return GA_NO_ERROR;
     pthread_mutex_lock(&errors->lock);
     int code = refresh(ctx, errors);
-    for (unsigned slot = 0; slot < errors->used && code == GA_NO_ERROR; ++slot) {
-        const uint64_t *words = errors->seen + slot * INDEX_SLOT_WORDS;
-        uint64_t launch = *(const volatile uint64_t *)words;
-        if (launch == 0)
-            continue;
-        int own = is_own(slot, launch), ended = take_over(slot);
-        if (ended) {
-            /* The kernel may have been launched after this thread waited. */
-            errors->recent = 1;
-            code = context_checked(ctx, ctx->table->sync(ctx->device));
-            if (code == GA_NO_ERROR)
-                code = refresh(ctx, errors);
-        }
-        if (code == GA_NO_ERROR && (own || ended || told[slot] != launch)) {
-            take(words, !own || INDEX_LAUNCH_NUMBER(launch) <= launches_before);
-            told[slot] = launch;
-            if (!(own || ended) || (code = clear(ctx, errors, slot)) == GA_NO_ERROR)
-                code = context_failed(ctx, GA_INDEX_ERROR, "index %lld is out of bounds", (long long)found.index);
-        }
-        if (ended)
-            leave((void *)(uintptr_t)(slot + 1));
-    }
+    /* The thread's own error comes first, so that the call that made the error raises it. */
+    if (code == GA_NO_ERROR && own_slot != 0 && own_slot <= errors->used)
+        code = look_in(ctx, errors, own_slot - 1);
+    for (unsigned slot = 0; slot < errors->used && code == GA_NO_ERROR; ++slot)
+        code = look_in(ctx, errors, slot);
     pthread_mutex_unlock(&errors->lock);
     return code;
 }

@@ -44,6 +44,9 @@ typedef struct index_watch {
 
 /* Prepare a launch from this thread for a site. */
 int gpucontext_watch(gpucontext *, unsigned site, index_watch *);
+/* Call this after the launch. A thread that waits without the GIL may have copied the slots to the host between the
+ * preparation and the launch, and this thread has to copy them again when it waits. */
+void gpucontext_watched(gpucontext *);
 /* Look for errors after the host has waited. Return GA_INDEX_ERROR if a kernel has found an error, which this thread has
  * not seen yet. The thread that launched the kernel clears its slot; if this thread has ended, the first thread that gets
  * the error does. Another thread gets the error once, too, because it may use the results of the kernel. */

@@ -31,6 +31,7 @@ class TestIndexErrors(unittest.TestCase):
         key = ~(place << 33 | (index + LIMIT)) & (1 << 64) - 1
         if slots[at] in (0, watch.launch):
             slots[at], slots[at + 1], slots[at + 2] = watch.launch, max(slots[at + 1], key), length
+        self.library.gpucontext_watched(self.context.pointer)
 
     def sync(self):
         """Wait; return (site, place, index, length, of another thread) of the error, or None."""
@@ -54,7 +55,7 @@ class TestIndexErrors(unittest.TestCase):
         """The first invalid index of the first failing launch is reported once."""
         self.assertIsNone(self.sync())
         first, second = self.watch(7), self.watch(8)
-        self.assertIsNone(self.sync())
+        self.assertIsNone(self.sync())  # another thread may wait between the preparation and the launch
         for place, index in ((5, -9), (2, 4), (3, 1 - LIMIT)):
             self.report(first, place, index)
         self.report(second, 0, 11)
@@ -83,8 +84,11 @@ class TestIndexErrors(unittest.TestCase):
             own = self.watch(4)
             self.report(own, 6, 8)
             self.assertEqual(self.sync(), (4, 6, 8, 3, False))
+            self.report(own, 6, 8)  # a thread gets its own error first
             self.assertEqual(pool.submit(self.sync).result(), (3, 1, 9, 3, False))
+            self.assertEqual(pool.submit(self.sync).result(), (4, 6, 8, 3, True))
             self.assertIsNone(pool.submit(self.sync).result())
+            self.assertEqual(self.sync(), (4, 6, 8, 3, False))
             self.assertIsNone(self.sync())
 
     def test_threads_that_ended(self):
@@ -117,5 +121,8 @@ class TestIndexErrors(unittest.TestCase):
         self.report(watches[35], 1, 9)
         self.assertEqual(pools[33].submit(self.sync).result(), (35, 1, 9, 3, True))
         self.assertIsNone(pools[33].submit(self.sync).result())
+        self.report(watches[2], 0, 4)
         self.assertEqual(pools[35].submit(self.sync).result(), (35, 1, 9, 3, False))
+        self.assertEqual(pools[35].submit(self.sync).result(), (2, 0, 4, 3, True))
+        self.assertEqual(pools[34].submit(self.sync).result(), (2, 0, 4, 3, True))
         self.assertIsNone(pools[34].submit(self.sync).result())
