@@ -126,3 +126,16 @@ class TestIndexErrors(unittest.TestCase):
         self.assertEqual(pools[35].submit(self.sync).result(), (2, 0, 4, 3, True))
         self.assertEqual(pools[34].submit(self.sync).result(), (2, 0, 4, 3, True))
         self.assertIsNone(pools[34].submit(self.sync).result())
+
+
+class TestCopiedReports(TestIndexErrors):
+    """The tests on a device whose memory the host must copy."""
+
+    def setUp(self):
+        super().setUp()
+        unsupported = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
+        self.refuse = unsupported(lambda *arguments: native.GA_UNSUPPORTED_ERROR)
+        place = ctypes.c_void_p.from_address(self.context.pointer)
+        self.table = native.Table.from_buffer_copy(native.Table.from_address(place.value))
+        self.table.host_alloc = ctypes.cast(self.refuse, ctypes.c_void_p).value
+        place.value = ctypes.addressof(self.table)
