@@ -140,7 +140,11 @@ class TestFusion(unittest.TestCase):
             ([second, ifelse(c, first, x), ifelse(d, x, first)], [[0, 1, *two[2:]]], 2),
             ([ifelse(c, x, ifelse(d, first, second))], [two, [0, 1, *one[2:]], [1, 0, right, wrong, wrong]], 2),
             ([ifelse(c, first + second, x)], [[0, 0, right, wrong, wrong]], 1),
-            ([ifelse(c, [first, second], [x, y])[0], ifelse(T.eq(c, 0), first, x)], [[1, 0, right, right, right]], None),
+            (
+                [ifelse(c, [first, second], [x, y])[0], ifelse(T.eq(c, 0), first, x)],
+                [[1, 0, right, right, right]],
+                None,
+            ),
         ):
             for values in calls:
                 self.check([c, d, x, y, z], outputs, values, count, without=("inplace",))
