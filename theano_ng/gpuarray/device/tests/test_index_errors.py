@@ -67,11 +67,12 @@ class TestIndexErrors(unittest.TestCase):
 
     def test_reading_reports(self):
         data = self.context.alloc(8)
-        self.report(self.watch(), 0, -4)
-        with self.assertRaises(native.DeviceError) as caught:
-            self.context.read(data, 8)
-        self.assertEqual(caught.exception.code, native.GA_INDEX_ERROR)
-        self.context.read(data, 8)
+        for size in (8, 0):
+            self.report(self.watch(), 0, -4)
+            with self.assertRaises(native.DeviceError) as caught:
+                self.context.read(data, size)
+            self.assertEqual(caught.exception.code, native.GA_INDEX_ERROR)
+            self.context.read(data, size)
         self.context.free(data)
 
     def test_another_thread(self):
