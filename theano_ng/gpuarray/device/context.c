@@ -429,8 +429,10 @@ int gpudata_read(void *to, gpudata *from, size_t offset, size_t size)
     gpucontext *ctx = from->context;
     USABLE(ctx);
     int code = inside(from, offset, size);
-    if (code != GA_NO_ERROR || size == 0)
+    if (code != GA_NO_ERROR)
         return code;
+    if (size == 0) /* A call that returns an empty array raises the error of its wrong index, and not a later call. */
+        return ctx->index_errors == NULL ? code : gpucontext_sync(ctx);
     return waited(ctx, ctx->table->read(ctx->device, to, from->memory, offset, size));
 }
 

@@ -2,6 +2,7 @@
 #include "index_errors.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,8 +19,12 @@ struct index_errors {
 
 /* The slot of this thread, from 1. 0: the thread has none yet. */
 static __thread unsigned own_slot;
-static _Atomic unsigned threads;
+static _Atomic uint32_t taken; /* bit k: slot k + 1 belongs to a thread that has not ended */
+static pthread_key_t end_of_thread;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
 static uint64_t launches; /* the number of launches so far, in all contexts */
+/* The number of launches when this thread got its slot, and the thread's last launch */
+static __thread uint64_t launches_before, own_launch;
 /* For each slot: the launch whose error this thread has seen last. */
 static __thread uint64_t told[INDEX_SLOTS];
 static __thread index_error found;
@@ -88,6 +93,33 @@ static int open_errors(gpucontext *ctx)
     return code;
 }
 
+/* Give the slot of a thread that ends to later threads. */
+static void leave(void *slot)
+{
+    taken &= ~(1u << ((uintptr_t)slot - 1));
+}
+
+static void make_key(void)
+{
+    pthread_key_create(&end_of_thread, leave);
+}
+
+static void enter(void)
+{
+    uint32_t before = taken;
+    unsigned slot;
+    do {
+        slot = 0;
+        while (slot < INDEX_SLOTS - 1 && before >> slot & 1)
+            ++slot;
+    } while (slot < INDEX_SLOTS - 1 && !atomic_compare_exchange_weak(&taken, &before, before | 1u << slot));
+    own_slot = slot + 1;
+    launches_before = launches;
+    pthread_once(&once, make_key);
+    if (own_slot < INDEX_SLOTS)
+        pthread_setspecific(end_of_thread, (void *)(uintptr_t)own_slot);
+}
+
 int gpucontext_watch(gpucontext *ctx, unsigned site, index_watch *watch)
 {
     int code = context_usable(ctx);
@@ -96,17 +128,20 @@ int gpucontext_watch(gpucontext *ctx, unsigned site, index_watch *watch)
     if (code != GA_NO_ERROR)
         return code;
     struct index_errors *errors = ctx->index_errors;
-    if (own_slot == 0) {
-        unsigned before = threads++;
-        own_slot = (before < INDEX_SLOTS - 1 ? before : INDEX_SLOTS - 1) + 1;
-    }
+    if (own_slot == 0)
+        enter();
     watch->slots = errors->slots;
-    watch->launch = INDEX_LAUNCH(++launches, own_slot - 1, site);
+    watch->launch = own_launch = INDEX_LAUNCH(++launches, own_slot - 1, site);
     watch->wait = own_slot == INDEX_SLOTS;
     if (errors->used < own_slot)
         errors->used = own_slot;
     errors->recent = 1;
     return GA_NO_ERROR;
+}
+
+void gpucontext_watched(gpucontext *ctx)
+{
+    ctx->index_errors->recent = 1;
 }
 
 /* Copy the slots to the host, if there were launches since the last copy. */
@@ -119,8 +154,8 @@ static int refresh(gpucontext *ctx, struct index_errors *errors)
         ctx, ctx->table->read(ctx->device, errors->seen, errors->slots->memory, 0, errors->used * SLOT_BYTES));
 }
 
-/* Remove the error of this thread, so that its next launch can write one. No kernel writes the slot now, because the
- * thread has waited for its launches. */
+/* Remove the error of a slot, so that the next launch can write one. No kernel writes the slot now, because this thread
+ * has waited for the launches of the slot. */
 static int clear(gpucontext *ctx, struct index_errors *errors, unsigned slot)
 {
     uint64_t *words = errors->seen + slot * INDEX_SLOT_WORDS;
@@ -140,6 +175,47 @@ static void take(const uint64_t *words, int of_other_thread)
     found.of_other_thread = of_other_thread;
 }
 
+/* Whether this thread clears the errors of a launch from a slot. */
+static int is_own(unsigned slot, uint64_t launch)
+{
+    return slot + 1 == own_slot && (slot < INDEX_SLOTS - 1 || launch == own_launch);
+}
+
+/* Take a slot whose thread has ended, so that no new thread uses it while this thread clears it. Return 0 if there is no
+ * such thread. */
+static int take_over(unsigned slot)
+{
+    const uint32_t bit = 1u << slot;
+    return slot < INDEX_SLOTS - 1 && !(atomic_fetch_or(&taken, bit) & bit);
+}
+
+/* Look for an error in a slot. */
+static int look_in(gpucontext *ctx, struct index_errors *errors, unsigned slot)
+{
+    const uint64_t *words = errors->seen + slot * INDEX_SLOT_WORDS;
+    uint64_t launch = *(const volatile uint64_t *)words;
+    int code = GA_NO_ERROR;
+    if (launch == 0)
+        return code;
+    int own = is_own(slot, launch), ended = take_over(slot);
+    if (ended) {
+        /* The kernel may have been launched after this thread waited. */
+        errors->recent = 1;
+        code = context_checked(ctx, ctx->table->sync(ctx->device));
+        if (code == GA_NO_ERROR)
+            code = refresh(ctx, errors);
+    }
+    if (code == GA_NO_ERROR && (own || ended || told[slot] != launch)) {
+        take(words, !own || INDEX_LAUNCH_NUMBER(launch) <= launches_before);
+        told[slot] = launch;
+        if (!(own || ended) || (code = clear(ctx, errors, slot)) == GA_NO_ERROR)
+            code = context_failed(ctx, GA_INDEX_ERROR, "index %lld is out of bounds", (long long)found.index);
+    }
+    if (ended)
+        leave((void *)(uintptr_t)(slot + 1));
+    return code;
+}
+
 int index_errors_look(gpucontext *ctx)
 {
     struct index_errors *errors = ctx->index_errors;
@@ -147,17 +223,11 @@ int index_errors_look(gpucontext *ctx)
         return GA_NO_ERROR;
     pthread_mutex_lock(&errors->lock);
     int code = refresh(ctx, errors);
-    for (unsigned slot = 0; slot < errors->used && code == GA_NO_ERROR; ++slot) {
-        const uint64_t *words = errors->seen + slot * INDEX_SLOT_WORDS;
-        uint64_t launch = *(const volatile uint64_t *)words;
-        int own = slot + 1 == own_slot;
-        if (launch == 0 || (!own && told[slot] == launch))
-            continue;
-        take(words, !own);
-        told[slot] = launch;
-        if (!own || (code = clear(ctx, errors, slot)) == GA_NO_ERROR)
-            code = context_failed(ctx, GA_INDEX_ERROR, "index %lld is out of bounds", (long long)found.index);
-    }
+    /* The thread's own error comes first, so that the call that made the error raises it. */
+    if (code == GA_NO_ERROR && own_slot != 0 && own_slot <= errors->used)
+        code = look_in(ctx, errors, own_slot - 1);
+    for (unsigned slot = 0; slot < errors->used && code == GA_NO_ERROR; ++slot)
+        code = look_in(ctx, errors, slot);
     pthread_mutex_unlock(&errors->lock);
     return code;
 }

@@ -1,9 +1,9 @@
 /* Errors that kernels find in indices and labels. A kernel cannot raise an exception. It writes the first invalid index
  * into memory that the host looks at whenever it waits for the device. So nothing waits only for this check.
  *
- * The memory of a context has a slot for each of the first INDEX_SLOTS - 1 host threads that launch such kernels. In a
- * slot, the errors of the thread's first failing launch are kept. If other threads launch such kernels, too, they share
- * the last slot, and wait after each launch. kernels/index_errors.py contains the code of kernels that writes a slot. */
+ * The memory of a context has a slot for each of INDEX_SLOTS - 1 host threads that launch such kernels. A thread that ends
+ * leaves its slot to a later thread. In a slot, the errors of the thread's first failing launch are kept. If other
+ * threads launch such kernels, too, they share the last slot, and wait after each launch. kernels/index_errors.py contains the code of kernels that writes a slot. */
 #ifndef TNG_INDEX_ERRORS_H
 #define TNG_INDEX_ERRORS_H
 
@@ -17,6 +17,7 @@
 /* A launch as kernels know it: 35 bits for the number of the launch, 5 bits for the slot, 24 bits for the site. A site is
  * a node of a graph; see `gpuarray.index_errors`. */
 #define INDEX_LAUNCH(number, slot, site) ((uint64_t)(number) << 29 | (uint64_t)(slot) << 24 | (uint64_t)(site))
+#define INDEX_LAUNCH_NUMBER(launch) ((uint64_t)(launch) >> 29)
 #define INDEX_LAUNCH_SLOT(launch) ((unsigned)((launch) >> 24) & 31)
 #define INDEX_LAUNCH_SITE(launch) ((unsigned)(launch) & 0xffffff)
 
@@ -43,9 +44,12 @@ typedef struct index_watch {
 
 /* Prepare a launch from this thread for a site. */
 int gpucontext_watch(gpucontext *, unsigned site, index_watch *);
+/* Call this after the launch. A thread that waits without the GIL may have copied the slots to the host between the
+ * preparation and the launch, and this thread has to copy them again when it waits. */
+void gpucontext_watched(gpucontext *);
 /* Look for errors after the host has waited. Return GA_INDEX_ERROR if a kernel has found an error, which this thread has
- * not seen yet. The thread that launched the kernel clears its slot. Another thread gets the error once, too, because
- * it may use the results of the kernel. */
+ * not seen yet. The thread that launched the kernel clears its slot; if this thread has ended, the first thread that gets
+ * the error does. Another thread gets the error once, too, because it may use the results of the kernel. */
 int index_errors_look(gpucontext *);
 /* Return the error for which index_errors_look() returned GA_INDEX_ERROR last in this thread. */
 const index_error *index_error_found(void);

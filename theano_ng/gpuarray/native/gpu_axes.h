@@ -108,10 +108,11 @@ static inline size_t gpu_threads(gpukernel *kernel, int64_t wanted)
 static inline int gpu_run_watched(gpukernel *kernel, size_t n, const Arguments *args, const index_watch *watch,
                                   const char *what)
 {
+    gpucontext *ctx = gpukernel_context(kernel);
     int status = gpu_run(kernel, n, args->at, what);
+    gpucontext_watched(ctx);
     if (status < 0 || !watch->wait)
         return status;
-    gpucontext *ctx = gpukernel_context(kernel);
     int code = gpucontext_sync(ctx);
     return code == GA_NO_ERROR ? 0 : gpu_failed(ctx, code, what);
 }

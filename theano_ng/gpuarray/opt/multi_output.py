@@ -15,6 +15,7 @@ from theano_ng.gof.fg import InconsistencyError
 from theano_ng.gof.rewriting import Optimizer, copy_stack_trace
 from theano_ng.gof.toolbox import ReplaceValidate
 from theano_ng.gpuarray.elemwise import GpuElemwise, SupportCodeError, max_inputs_to_GpuElemwise
+from theano_ng.ifelse import IfElse
 from theano_ng.tensor.opt.fusion import MAX_OPERATIONS
 
 MAX_OUTPUTS = 8
@@ -87,7 +88,8 @@ class MultiOutputFusion(Optimizer):
     def apply(self, fgraph):
         if not config.gpu.local_elemwise_fusion:
             return
-        for group in _groups(_order(fgraph)):
+        order = _order(fgraph)
+        for group in _groups(order, _cases(order, fgraph.outputs)):
             new = _joined(group.members)
             if new is not None:
                 try:
@@ -96,11 +98,32 @@ class MultiOutputFusion(Optimizer):
                     pass  # a node that overwrites its input is ordered between the members
 
 
-def _groups(order):
-    """Return the groups of several nodes, given the nodes in a topological order.
+_ALWAYS = frozenset([None])
+
+
+def _cases(order, outputs):
+    """Return a dict from nodes to the cases in which a virtual machine that evaluates on demand computes them: a set of
+    pairs of a conditional and its branch, or `_ALWAYS`. The dict is empty if there are no conditionals.
+    """
+    if not any(isinstance(node.op, IfElse) for node in order):
+        return {}
+    cases = {v.owner: _ALWAYS for v in outputs}
+    for node in reversed(order):
+        own = cases.setdefault(node, _ALWAYS)
+        for k, v in enumerate(node.inputs):
+            in_branch = isinstance(node.op, IfElse) and k > 0
+            new = frozenset([(node, k > node.op.n_outs)]) if in_branch else own
+            known = cases.get(v.owner, new)
+            cases[v.owner] = _ALWAYS if _ALWAYS in (known, new) else known | new
+    return cases
+
+
+def _groups(order, cases):
+    """Return the groups of several nodes, given the nodes in a topological order, and the result of `_cases`.
 
     A group is computed when its last member is. So all readers of its values, other than members, must come after this
-    member in `order`.
+    member in `order`. All members are needed in the same cases: otherwise values of a branch that is not taken would be
+    computed, and their shapes could be wrong.
     """
     position = {node: k for k, node in enumerate(order)}
     group_of, last_reader = {}, {}
@@ -110,7 +133,7 @@ def _groups(order):
         group = group_of[node] = _Group(node)
         for other in _neighbours(node, last_reader):
             joined = group_of[other]
-            if joined is group or not _may_join(joined, group, position):
+            if joined is group or cases.get(other) != cases.get(node) or not _may_join(joined, group, position):
                 continue
             for member in group.members:
                 group_of[member] = joined

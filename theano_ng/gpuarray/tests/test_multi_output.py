@@ -12,6 +12,7 @@ from theano_ng.configdefaults import config
 from theano_ng.gpuarray.elemwise import GpuElemwise, GpuElemwiseInSlices
 from theano_ng.gpuarray.tests.device import context, gpu_variable, placed
 from theano_ng.gpuarray.type import gpuarray_shared_constructor
+from theano_ng.ifelse import ifelse
 
 UNARY = (T.tanh, T.sin, abs, T.nnet.sigmoid, T.sqr, lambda x: T.exp(-abs(x)), lambda x: -x)
 BINARY = (T.add, T.sub, T.mul, T.maximum, lambda x, y: T.switch(x > y, x, y / 2), lambda x, y: x / (1 + abs(y)))
@@ -40,9 +41,9 @@ class Fusion(unittest.TestCase):
     def array(self, *shape, dtype="float32"):
         return self.rng.normal(size=shape).astype(dtype)
 
-    def check(self, inputs, outputs, values, count=None, rtol=1e-5):
+    def check(self, inputs, outputs, values, count=None, rtol=1e-5, without=()):
         """Compare a function on the device with the function on the host; check the number of elementwise nodes."""
-        f = theano.function(inputs, outputs, mode=on_device(), on_unused_input="ignore")
+        f = theano.function(inputs, outputs, mode=on_device(*without), on_unused_input="ignore")
         g = theano.function(inputs, outputs, mode="FAST_COMPILE", on_unused_input="ignore")
         for result, expected in zip(f(*values), g(*values)):
             np.testing.assert_allclose(result, expected, rtol=rtol, atol=rtol)
@@ -129,6 +130,30 @@ class TestFusion(Fusion):
         with config.change_flags({"gpu.local_elemwise_fusion": False}):
             f = theano.function([x], [T.tanh(x), T.exp(x)], mode=on_device())
         self.assertEqual(len(elementwise(f)), 2)
+
+    def test_conditionals(self):
+        """Nodes are not joined if one of them may be needed without the other. (A node that overwrites its input needs all
+        other readers of the input, so in-place nodes are excluded here.)
+        """
+        c, d = T.iscalar(), T.iscalar()
+        x, y, z = [T.fmatrix() for _ in range(3)]
+        first, second = T.exp(x) + y, T.sin(x) * z
+        right, wrong = self.array(2, 3), self.array(4, 3)
+        one, two = [1, 0, right, right, wrong], [0, 0, right, wrong, right]
+        for outputs, calls, count in (
+            ([ifelse(c, first, second)], [one, two], 2),
+            ([second, ifelse(c, first, x)], [two], 2),
+            ([second, ifelse(c, first, x), ifelse(d, x, first)], [[0, 1, *two[2:]]], 2),
+            ([ifelse(c, x, ifelse(d, first, second))], [two, [0, 1, *one[2:]], [1, 0, right, wrong, wrong]], 2),
+            ([ifelse(c, first + second, x)], [[0, 0, right, wrong, wrong]], 1),
+            (
+                [ifelse(c, [first, second], [x, y])[0], ifelse(T.eq(c, 0), first, x)],
+                [[1, 0, right, right, right]],
+                None,
+            ),
+        ):
+            for values in calls:
+                self.check([c, d, x, y, z], outputs, values, count, without=("inplace",))
 
     def test_generated_graphs(self):
         """Random graphs give the results of the host. Their nodes are elementwise, products, sums and views."""

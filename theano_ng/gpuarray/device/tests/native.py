@@ -117,6 +117,7 @@ _PROTOTYPES = {
     "gpucontext_host_alloc": (c_int, [c_void_p, c_size_t, POINTER(c_void_p)]),
     "gpucontext_host_free": (None, [c_void_p, c_void_p]),
     "gpucontext_watch": (c_int, [c_void_p, c_uint, POINTER(Watch)]),
+    "gpucontext_watched": (None, [c_void_p]),
     "index_error_found": (POINTER(FoundError), []),
     "gpudata_alloc": (c_void_p, [c_void_p, c_size_t, c_void_p, c_int, POINTER(c_int)]),
     "gpudata_release": (None, [c_void_p]),

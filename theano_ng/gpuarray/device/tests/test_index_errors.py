@@ -1,6 +1,9 @@
 """Tests of the reports of invalid indices, on the stub device: the tests write what kernels would write."""
 
 import ctypes
+import os
+import threading
+import time
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 from ctypes import byref
@@ -28,6 +31,7 @@ class TestIndexErrors(unittest.TestCase):
         key = ~(place << 33 | (index + LIMIT)) & (1 << 64) - 1
         if slots[at] in (0, watch.launch):
             slots[at], slots[at + 1], slots[at + 2] = watch.launch, max(slots[at + 1], key), length
+        self.library.gpucontext_watched(self.context.pointer)
 
     def sync(self):
         """Wait; return (site, place, index, length, of another thread) of the error, or None."""
@@ -38,11 +42,20 @@ class TestIndexErrors(unittest.TestCase):
         found = self.library.index_error_found().contents
         return found.site, found.place, found.index, found.lengths[0], bool(found.of_other_thread)
 
+    def in_new_thread(self, function, *arguments):
+        """Call a function in a thread; return its result when the operating system has ended the thread."""
+        with ThreadPoolExecutor(1) as pool:
+            thread = pool.submit(threading.get_native_id).result()
+            result = pool.submit(function, *arguments).result()
+        while os.path.exists("/proc/self/task/%d" % thread):
+            time.sleep(0.001)
+        return result
+
     def test_one_thread(self):
         """The first invalid index of the first failing launch is reported once."""
         self.assertIsNone(self.sync())
         first, second = self.watch(7), self.watch(8)
-        self.assertIsNone(self.sync())
+        self.assertIsNone(self.sync())  # another thread may wait between the preparation and the launch
         for place, index in ((5, -9), (2, 4), (3, 1 - LIMIT)):
             self.report(first, place, index)
         self.report(second, 0, 11)
@@ -54,11 +67,12 @@ class TestIndexErrors(unittest.TestCase):
 
     def test_reading_reports(self):
         data = self.context.alloc(8)
-        self.report(self.watch(), 0, -4)
-        with self.assertRaises(native.DeviceError) as caught:
-            self.context.read(data, 8)
-        self.assertEqual(caught.exception.code, native.GA_INDEX_ERROR)
-        self.context.read(data, 8)
+        for size in (8, 0):
+            self.report(self.watch(), 0, -4)
+            with self.assertRaises(native.DeviceError) as caught:
+                self.context.read(data, size)
+            self.assertEqual(caught.exception.code, native.GA_INDEX_ERROR)
+            self.context.read(data, size)
         self.context.free(data)
 
     def test_another_thread(self):
@@ -71,15 +85,58 @@ class TestIndexErrors(unittest.TestCase):
             own = self.watch(4)
             self.report(own, 6, 8)
             self.assertEqual(self.sync(), (4, 6, 8, 3, False))
+            self.report(own, 6, 8)  # a thread gets its own error first
             self.assertEqual(pool.submit(self.sync).result(), (3, 1, 9, 3, False))
+            self.assertEqual(pool.submit(self.sync).result(), (4, 6, 8, 3, True))
             self.assertIsNone(pool.submit(self.sync).result())
+            self.assertEqual(self.sync(), (4, 6, 8, 3, False))
+            self.assertIsNone(self.sync())
+
+    def test_threads_that_ended(self):
+        """The error of a thread that has ended is reported once, by the first thread that waits."""
+        for waits in (False, True):
+            ended = self.in_new_thread(self.watch, 3)
+            with ThreadPoolExecutor(1) as pool:
+                self.report(ended, 1, 9)
+                if waits:  # this thread gets the slot, and the error, of the thread that ended
+                    own = pool.submit(self.watch, 4).result()
+                    self.assertEqual(own.launch >> 24 & 31, ended.launch >> 24 & 31)
+                    self.assertEqual(pool.submit(self.sync).result(), (3, 1, 9, 3, True))
+                    self.report(own, 2, 5)
+                    self.assertEqual(pool.submit(self.sync).result(), (4, 2, 5, 3, False))
+                else:
+                    self.assertEqual(self.sync(), (3, 1, 9, 3, True))
+                self.assertIsNone(pool.submit(self.sync).result())
+            for _ in range(2):
+                self.assertIsNone(self.in_new_thread(self.sync))
             self.assertIsNone(self.sync())
 
     def test_many_threads(self):
-        """Threads beyond the number of slots wait after each launch."""
-        waits = []
-        for _ in range(40):
-            with ThreadPoolExecutor(1) as pool:
-                watch = pool.submit(self.watch).result()
-                waits.append((watch.launch >> 24 & 31, watch.wait))
+        """Threads beyond the number of slots wait after each launch. They do not clear each other's errors."""
+        pools = [ThreadPoolExecutor(1) for _ in range(40)]
+        for pool in pools:
+            self.addCleanup(pool.shutdown)
+        watches = [pool.submit(self.watch, k).result() for k, pool in enumerate(pools)]
+        waits = [(watch.launch >> 24 & 31, watch.wait) for watch in watches]
         self.assertEqual(waits, [(k, 0) for k in range(31)] + [(31, 1)] * 9)
+        self.report(watches[35], 1, 9)
+        self.assertEqual(pools[33].submit(self.sync).result(), (35, 1, 9, 3, True))
+        self.assertIsNone(pools[33].submit(self.sync).result())
+        self.report(watches[2], 0, 4)
+        self.assertEqual(pools[35].submit(self.sync).result(), (35, 1, 9, 3, False))
+        self.assertEqual(pools[35].submit(self.sync).result(), (2, 0, 4, 3, True))
+        self.assertEqual(pools[34].submit(self.sync).result(), (2, 0, 4, 3, True))
+        self.assertIsNone(pools[34].submit(self.sync).result())
+
+
+class TestCopiedReports(TestIndexErrors):
+    """The tests on a device whose memory the host must copy."""
+
+    def setUp(self):
+        super().setUp()
+        unsupported = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
+        self.refuse = unsupported(lambda *arguments: native.GA_UNSUPPORTED_ERROR)
+        place = ctypes.c_void_p.from_address(self.context.pointer)
+        self.table = native.Table.from_buffer_copy(native.Table.from_address(place.value))
+        self.table.host_alloc = ctypes.cast(self.refuse, ctypes.c_void_p).value
+        place.value = ctypes.addressof(self.table)
