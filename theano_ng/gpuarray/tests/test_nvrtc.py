@@ -67,11 +67,11 @@ class Nvrtc:
 
 
 # Registers of a processor. A thread of a group of 256 threads may have 256 registers. The kernels that mostly access
-# memory need fewer, so that a processor has room for several groups: while some groups wait for memory, the others go on. (Pooling has the
-# places in its windows in registers.)
+# memory need fewer, so that a processor has room for several groups: while some groups wait for memory, the others go
+# on. (Kernels of pooling keep places in windows in registers.)
 REGISTERS, GROUP = 65536, 256
 GROUPS_PER_PROCESSOR = dict.fromkeys(
-    ["theano_ng.gpuarray.kernels.product", "theano_ng.gpuarray.kernels.correlation"], 1
+    ["theano_ng.gpuarray.kernels." + name for name in ("product", "correlation", "pooling")], 1
 )
 
 
