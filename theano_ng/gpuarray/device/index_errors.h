@@ -1,9 +1,10 @@
 /* Errors that kernels find in indices and labels. A kernel cannot raise an exception. It writes the first invalid index
  * into memory that the host looks at whenever it waits for the device. So nothing waits only for this check.
  *
- * The memory of a context has a slot for each of INDEX_SLOTS - 1 host threads that launch such kernels. A thread that ends
- * leaves its slot to a later thread. In a slot, the errors of the thread's first failing launch are kept. If other
- * threads launch such kernels, too, they share the last slot, and wait after each launch. kernels/index_errors.py contains the code of kernels that writes a slot. */
+ * The memory of a context has a slot for each of INDEX_SLOTS - 1 host threads that launch such kernels. A thread that
+ * ends leaves its slot to a later thread. In a slot, the errors of the thread's first failing launch are kept. If more
+ * threads launch such kernels, the others share the last slot, and wait after each launch. kernels/index_errors.py
+ * contains the code of kernels that writes a slot. */
 #ifndef TNG_INDEX_ERRORS_H
 #define TNG_INDEX_ERRORS_H
 
