@@ -67,6 +67,13 @@ def gpu_context(name="as gpu"):
     return name
 
 
+def allow_nan(test):
+    """Let DebugMode accept NaN and infinity until a test ends. `make test-debug` makes it the default mode."""
+    flags = config.change_flags({"DebugMode.check_finite": False})
+    flags.__enter__()
+    test.addCleanup(flags.__exit__)
+
+
 def other_context(test, name="separate"):
     """Register a context on the same device that shares no memory with `context`. Remove it when the test ends."""
     from theano_ng.gpuarray import contexts

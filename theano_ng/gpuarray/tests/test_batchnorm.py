@@ -18,7 +18,7 @@ from theano_ng.gpuarray.elemwise import GpuElemwise
 from theano_ng.gpuarray.kernels import batchnorm as kernels
 from theano_ng.gpuarray.opt import abstract_batch_norm_db, abstract_batch_norm_db2
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
-from theano_ng.gpuarray.tests.device import LAYOUTS, context, gpu_variable, placed
+from theano_ng.gpuarray.tests.device import LAYOUTS, allow_nan, context, gpu_variable, placed
 from theano_ng.gpuarray.transfers import GpuFromHost, HostFromGpu
 from theano_ng.gpuarray.type import GpuArrayType, get_context, gpuarray_shared_constructor
 from theano_ng.tensor.nnet import bn
@@ -44,6 +44,7 @@ CASES = (
 class Norms(unittest.TestCase):
     def setUp(self):
         self.name = context()
+        allow_nan(self)
         self.rng = np.random.default_rng(6)
 
     def variables(self, dtype, axes, ndim, there):

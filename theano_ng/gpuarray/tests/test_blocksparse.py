@@ -68,10 +68,10 @@ class Blocks(unittest.TestCase):
         scale = np.abs(expected).max(initial=1)
         np.testing.assert_allclose(result.astype("float64"), expected, 0, TOLERANCE[dtype] * scale)
 
-    def function(self, op, dtype, ranks, index="int64", on_device=False, **kwargs):
+    def function(self, op, dtype, ranks, index="int64", on_device=False, mode=None, **kwargs):
         arrays = [gpu_variable(dtype, k) for k in ranks]
         indices = [gpu_variable(index, 2) if on_device else T.TensorType(index, (False, False))() for _ in range(2)]
-        return theano.function([*arrays, *indices], op(*arrays, *indices, **kwargs))
+        return theano.function([*arrays, *indices], op(*arrays, *indices, **kwargs), mode=mode)
 
 
 class TestOps(Blocks):
@@ -146,7 +146,7 @@ class TestOps(Blocks):
         ):
             arrays = [gpu_variable("float32", v.ndim) for v in values]
             inputs = [theano.In(arrays[0], mutable=True), *arrays[1:]]
-            f = theano.function(inputs, op(*arrays, rows, columns), accept_inplace=True)
+            f = theano.function(inputs, op(*arrays, rows, columns), mode="FAST_RUN", accept_inplace=True)
             for layout in LAYOUTS:
                 given = [placed(v, layout) for v in values]
                 f(*given)
@@ -210,7 +210,8 @@ class TestOps(Blocks):
             (blocksparse.gpu_sparse_block_gemv, (o, W, h)),
             (blocksparse.gpu_sparse_block_outer, (W, h, o)),
         ):
-            f = self.function(op, "float32", [v.ndim for v in values], on_device=True)
+            # The default mode may be DebugMode, which waits for every node.
+            f = self.function(op, "float32", [v.ndim for v in values], on_device=True, mode="FAST_RUN")
             found = f(*[placed(v, "C") for v in values], placed(low, "C"), placed(high, "C"))
             with self.assertRaisesRegex(IndexError, "index -5 is out of bounds for 4 blocks. The node Gpu"):
                 np.asarray(found)

@@ -12,7 +12,7 @@ from theano_ng.compile.mode import get_mode
 from theano_ng.configdefaults import config
 from theano_ng.gpuarray import ctc
 from theano_ng.gpuarray.ctc import GpuConnectionistTemporalClassification, gpu_ctc
-from theano_ng.gpuarray.tests.device import LAYOUTS, context, gpu_variable, placed
+from theano_ng.gpuarray.tests.device import LAYOUTS, allow_nan, context, gpu_variable, placed
 from theano_ng.gpuarray.transfers import GpuFromHost, HostFromGpu
 from theano_ng.gpuarray.type import gpuarray_shared_constructor
 from theano_ng.tensor.nnet.ctc import ConnectionistTemporalClassification
@@ -36,6 +36,7 @@ def enumerated(frames, labels):
 class Examples(unittest.TestCase):
     def setUp(self):
         self.name = context()
+        allow_nan(self)
         self.rng = np.random.default_rng(4)
 
     def example(self, dtype, steps, batch, symbols, width):
