@@ -22,7 +22,7 @@ __all__ = [
     "gpu_sparse_block_outer_inplace",
 ]
 
-# The number of threads that should add outer products. -1 stands for the number that keeps the device busy.
+# The number of threads that should add outer products. -1: the number that keeps the device busy
 _THREADS = -1
 
 

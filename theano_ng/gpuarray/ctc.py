@@ -15,7 +15,7 @@ from theano_ng.tensor.nnet.ctc import ConnectionistTemporalClassification, ctc_a
 
 __all__ = ["GpuConnectionistTemporalClassification", "ctc_available", "ctc_present", "gpu_ctc"]
 
-# The number of threads in a group, a power of two. -1 stands for the number that suits the device.
+# The number of threads in a group, a power of two. -1: the number that suits the device
 _GROUP = -1
 
 # The rule is imported when its name is first used.

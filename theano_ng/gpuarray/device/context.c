@@ -1,5 +1,6 @@
 /* The functions of contexts, memory and kernels. They check arguments, count references and store errors; the functions
  * of a back end's table do the work. */
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -44,6 +45,17 @@ const char *device_library(const char *which)
     char **slot = NULL;
     LOOKUP(found, which, slot);
     return slot == NULL ? NULL : *slot;
+}
+
+void *device_load_library(const char *which, const char *const *names)
+{
+    const char *path = device_library(which);
+    if (path != NULL)
+        return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    void *loaded = NULL;
+    for (; loaded == NULL && *names != NULL; ++names)
+        loaded = dlopen(*names, RTLD_NOW | RTLD_LOCAL);
+    return loaded;
 }
 
 const char *device_dialect(const char *table)

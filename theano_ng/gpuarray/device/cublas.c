@@ -111,11 +111,9 @@ static int load_library(void)
     static void *library;
     if (library)
         return GA_NO_ERROR;
-    static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12"};
+    static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12", NULL};
     const char *path = device_library("cublasLt");
-    void *loaded = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
-    for (size_t i = 0; !path && !loaded && i < sizeof names / sizeof *names; ++i)
-        loaded = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    void *loaded = device_load_library("cublasLt", names);
     if (!loaded)
         return device_failed(GA_LOAD_ERROR, "cuBLASLt cannot be loaded (%s); " CUDA_ADVICE, dlerror());
 #define X(name, result, arguments)                                                             \

@@ -75,10 +75,11 @@ static int load_driver(device *d)
     static void *library;
     if (library)
         return GA_NO_ERROR;
+    static const char *const names[] = {"libcuda.so.1", NULL};
     const char *path = device_library("cuda");
     if (!path)
-        path = "libcuda.so.1";
-    void *loaded = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        path = names[0];
+    void *loaded = device_load_library("cuda", names);
     if (!loaded)
         return device_failed(GA_LOAD_ERROR,
                              "NVIDIA's driver cannot be loaded (%s); it is part of the system, not of a Python package",

@@ -45,9 +45,10 @@ struct cuda_upload {
     uint64_t copies;   /* number of copies so far */
 };
 
-/* Large copies to the device have a stream of their own, so that they do not wait for computations, which may still use
- * the target. This stream copies pieces to memory on the device, the slots, and the stream of the computations copies them
- * from there to the target. `landed` follows the first copy, and `taken` the second. */
+/* Large copies to the device run in a separate stream, so that they do not wait for computations. Because computations
+ * may still use the target, this stream copies pieces to other memory on the device, the slots. The stream of the
+ * computations then copies them from a slot to the target. The event `landed` is recorded after the first copy, `taken`
+ * after the second. */
 struct cuda_large_uploads {
     struct cuda_staging staging; /* for sources that are not page-locked */
     CUstream stream;             /* NULL until the first large copy */

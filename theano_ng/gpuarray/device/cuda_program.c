@@ -39,11 +39,9 @@ static int load_compiler(device *d)
     static void *library;
     if (library)
         return GA_NO_ERROR;
-    static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
+    static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so", NULL};
     const char *path = device_library("nvrtc");
-    void *loaded = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
-    for (size_t i = 0; !path && !loaded && i < sizeof names / sizeof *names; ++i)
-        loaded = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    void *loaded = device_load_library("nvrtc", names);
     if (!loaded)
         return device_failed(GA_LOAD_ERROR, "CUDA's compiler NVRTC cannot be loaded (%s); " CUDA_ADVICE, dlerror());
 #define X(name, arguments)                                                               \

@@ -4,7 +4,8 @@
  * `close` and `release` return nothing. All other functions return GA_NO_ERROR or a code of gpuarray/error.h, and store
  * a message by device_failed(). A device does its work in the order of the calls (one stream). `read` and `sync`
  * wait for the device. `write` waits until its source can be reused. `close`, `release` and `fence` may wait.
- * Several threads can call `write`, `read` and `sync` at the same time, and beside one thread that calls any function. */
+ * Several threads can call `write`, `read` and `sync` at the same time; meanwhile, one other thread can call any
+ * function. */
 #ifndef TNG_DEVICE_H
 #define TNG_DEVICE_H
 
@@ -105,9 +106,12 @@ typedef struct device_table {
 extern const device_table device_cuda, device_opencl, device_stub;
 
 /* Settings that Python makes for the back ends: the paths of the shared libraries "opencl", "cuda", "nvrtc" and
- * "cublasLt", and the dialects of "opencl" and "cuda" (the text that precedes the source of every kernel). A path that is not set is NULL,
- * and the system's loader searches for the library. A dialect that is not set is "". */
+ * "cublasLt", and the dialects of "opencl" and "cuda" (the text that precedes the source of every kernel). A path that
+ * is not set is NULL. A dialect that is not set is "". */
 const char *device_library(const char *which);
+/* Load the library at the path that is set for `which`. If no path is set, try these names, which end with NULL. Return
+ * NULL if there is no library; dlerror() then returns the reason. */
+void *device_load_library(const char *which, const char *const *names);
 const char *device_dialect(const char *table);
 int device_set_library(const char *which, const char *path);
 int device_set_dialect(const char *table, const char *text);

@@ -23,8 +23,8 @@
 #define INDEX_LAUNCH_SITE(launch) ((unsigned)(launch) & 0xffffff)
 
 /* The first invalid index of a launch. `place` numbers the pairs of an element of the result and an index array, array
- * by array for each element. It is at most INDEX_LAST_PLACE, which also stands for all later places. `index` is limited
- * to 33 bits with a sign: the limits also stand for all larger and smaller values. */
+ * by array for each element. It is at most INDEX_LAST_PLACE: later places are stored as this number. `index` has 33
+ * bits and a sign: values beyond the limits are stored as the limits. */
 #define INDEX_LAST_PLACE ((uint64_t)0x7fffffff)
 #define INDEX_LIMIT ((int64_t)1 << 32)
 
@@ -36,7 +36,7 @@ typedef struct index_error {
     int of_other_thread; /* whether another thread launched the kernel */
 } index_error;
 
-/* What a kernel needs to report invalid indices: its arguments, and whether the caller must wait after the launch. */
+/* The arguments with which a kernel reports invalid indices, and whether the caller must wait after the launch. */
 typedef struct index_watch {
     gpudata *slots; /* borrowed from the context */
     uint64_t launch;

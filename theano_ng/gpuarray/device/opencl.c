@@ -199,8 +199,9 @@ static int opencl_load(device *d)
     static void *library;
     if (library != NULL)
         return GA_NO_ERROR;
+    static const char *const names[] = {"libOpenCL.so.1", NULL};
     const char *path = device_library("opencl");
-    void *loaded = dlopen(path != NULL ? path : "libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
+    void *loaded = device_load_library("opencl", names);
     if (loaded == NULL)
         return device_failed(GA_LOAD_ERROR,
                              "OpenCL cannot be loaded (%s); pip install 'theano_ng[opencl]' installs a loader and a "
@@ -210,7 +211,7 @@ static int opencl_load(device *d)
     if ((*(void **)&cl.name = dlsym(loaded, #name)) == NULL) {                                    \
         dlclose(loaded);                                                                          \
         return device_failed(GA_LOAD_ERROR, "%s has no function " #name ": OpenCL 1.2 is needed", \
-                             path ? path : "libOpenCL.so.1");                                     \
+                             path ? path : names[0]);                                             \
     }
     OPENCL_FUNCTIONS(X)
 #undef X

@@ -41,7 +41,7 @@ _PROCESSORS = 0
 # Processors: the number of products that are summed between two copies, and the number of rows that use the same copy
 COPIED, ROWS = 128, 64
 
-# The arguments of a kernel: names, and what they are. {} stands for the three components of an index. The strides are in
+# The arguments of a kernel: names and types. {} is replaced by the three components of an index. The strides are in
 # elements. `parts`: the sum is divided into this number of parts, which are stored one after another, as numbers.
 # `sparse`: omit the products with elements outside of the image; all columns must have the same coordinates. `b_size`: the
 # number of elements of the memory of the image.

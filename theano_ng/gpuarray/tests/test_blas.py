@@ -14,27 +14,15 @@ from theano_ng.gpuarray import blas
 from theano_ng.gpuarray.kernels.product import DTYPES, has_library, product, tiles
 from theano_ng.gpuarray.product_elemwise import GpuProductElemwise
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
-from theano_ng.gpuarray.tests.device import LAYOUTS, context, gpu_variable, other_context, placed
+from theano_ng.gpuarray.tests.device import LAYOUTS, gpu_variable, other_context, placed
+from theano_ng.gpuarray.tests.products import ProductTest
 from theano_ng.gpuarray.transfers import HostFromGpu
 from theano_ng.gpuarray.type import GpuArrayType, get_context, gpuarray_shared_constructor
 
 SIZES = (0, 1, 3, 17, 40)
-TOLERANCE = {"float16": 2e-2, "float32": 1e-4, "float64": 1e-10}
 
 
-class Products(unittest.TestCase):
-    def setUp(self):
-        self.name = context()
-        self.rng = np.random.default_rng(5)
-
-    def array(self, dtype, *shape):
-        return self.rng.uniform(-1, 1, shape).astype(dtype)
-
-    def check(self, result, expected, dtype):
-        np.testing.assert_allclose(np.asarray(result, "float64"), expected, TOLERANCE[dtype], TOLERANCE[dtype])
-
-
-class TestKernels(Products):
+class TestKernels(ProductTest):
     def test_tiles(self):
         """Each kernel computes results of any size, also kernels for other devices than the one that runs the test."""
         ctx = get_context(self.name)
@@ -67,7 +55,7 @@ class TestKernels(Products):
             self.check(out, expected, dtype)
 
 
-class TestOps(Products):
+class TestOps(ProductTest):
     """Tests of the Ops for all sizes, memory layouts and dtypes."""
 
     def each(self):
@@ -278,7 +266,7 @@ class TestOps(Products):
                 np.testing.assert_allclose(f(*values, *moves), (up - down) / (2 * step), rtol=1e-5, atol=1e-6)
 
 
-class TestRules(Products):
+class TestRules(ProductTest):
     """Tests of whole graphs: all products run on the device, with the values of the host."""
 
     def compare(self, inputs, outputs, values, names):

@@ -19,11 +19,11 @@ from theano_ng.gpuarray.kernels.product import DTYPES, product, tiles
 from theano_ng.gpuarray.kernels.product_ending import Ending
 from theano_ng.gpuarray.product_elemwise import MOST_OPERANDS, GpuProductElemwise
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
-from theano_ng.gpuarray.tests.device import LAYOUTS, context, gpu_variable, placed
+from theano_ng.gpuarray.tests.device import LAYOUTS, gpu_variable, placed
+from theano_ng.gpuarray.tests.products import ProductTest
 from theano_ng.gpuarray.transfers import GpuFromHost, HostFromGpu
 from theano_ng.gpuarray.type import GpuArrayType, get_context, gpuarray_shared_constructor
 
-TOLERANCE = {"float16": 2e-2, "float32": 1e-4, "float64": 1e-10}
 ON_DEVICE = get_mode("FAST_RUN").including("gpuarray")
 
 
@@ -42,19 +42,7 @@ def gated(*values):
     return np.tanh(sum(values)) * values[-1]
 
 
-class Products(unittest.TestCase):
-    def setUp(self):
-        self.name = context()
-        self.rng = np.random.default_rng(6)
-
-    def array(self, dtype, *shape):
-        return self.rng.uniform(-1, 1, shape).astype(dtype)
-
-    def check(self, result, expected, dtype):
-        np.testing.assert_allclose(np.asarray(result, "float64"), expected, TOLERANCE[dtype], TOLERANCE[dtype])
-
-
-class TestKernels(Products):
+class TestKernels(ProductTest):
     def test_tiles(self):
         """Each kernel computes results of any size and any strides, also kernels for graphics cards."""
         ctx = get_context(self.name)
@@ -122,7 +110,7 @@ PRODUCTS = {
 }
 
 
-class TestOp(Products):
+class TestOp(ProductTest):
     def variables(self, kind, dtype):
         ranks = [len(shape) for shape in PRODUCTS[kind][1](1, 1, 1)]
         return [gpu_variable(dtype, rank) if rank else T.scalar(dtype=dtype) for rank in ranks]
@@ -286,7 +274,7 @@ class TestOp(Products):
             self.assertEqual(tuple(f(*[placed(v, "C") if v.ndim else v for v in values])), shape)
 
 
-class TestRule(Products):
+class TestRule(ProductTest):
     """Tests of the rule that makes these Ops."""
 
     def operations(self, f):
