@@ -1,7 +1,8 @@
 /* Selects the oldest version of functions that have several versions in glibc. The binaries that are built here then
  * also load with glibc 2.28. glibc has newer versions of exp, log, pow etc. since 2.29 (same results, but no matherr),
- * of dlopen, pthread_once etc. since 2.34 (moved to libc), of hypot since 2.35, and of fmod since 2.38. If the C library is glibc,
- * setup.py includes this file before all other headers. Symbols that a file does not use are not affected. */
+ * of dlopen, pthread_once etc. since 2.34 (moved to libc), of hypot since 2.35, and of fmod since 2.38. If the C
+ * library is glibc, setup.py includes this file before all other headers. Symbols that a file does not use are not
+ * affected. */
 #ifndef THEANO_NG_OLD_SYMBOLS_H
 #define THEANO_NG_OLD_SYMBOLS_H
 

@@ -9,8 +9,7 @@
  *
  * Host memory is copied through staging buffers of page-locked memory, unless the source is page-locked. `write` returns
  * when the source can be reused; the target changes later, in stream order. Large copies to the device run in a second
- * stream, beside computations. Several threads can call
- * `write`, `read` and `sync` at the same time. */
+ * stream, at the same time as computations. Several threads can call `write`, `read` and `sync` at the same time. */
 #define _GNU_SOURCE
 #include "cuda.h"
 

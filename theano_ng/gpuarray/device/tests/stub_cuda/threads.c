@@ -1,6 +1,6 @@
-/* A program for ThreadSanitizer: threads that read, write and wait on one device of the fake driver, beside a thread that
- * allocates, copies and launches. Argument: the path of the fake driver. The exit status is 0 if all
- * arrays have the right elements. */
+/* A program for ThreadSanitizer. Threads read, write and wait on one device of the fake driver, while another thread
+ * allocates, copies and launches. Argument: the path of the fake driver. The exit status is 0 if all arrays have the
+ * right elements. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
