@@ -83,7 +83,13 @@ class TestFusion(Fusion):
         for here, there in zip(*results):
             np.testing.assert_allclose(there, here, rtol=1e-5, atol=1e-6)
         (node,) = elementwise(f)
-        self.assertEqual(sorted(node.op.inplace_pattern), [0, 1, 2])
+        # Each new value overwrites the old value of the same variable.
+        targets = {
+            f.maker.fgraph.outputs[o]: f.maker.fgraph.inputs[i] for o, i in f.maker.fgraph.update_mapping.items()
+        }
+        for k, place in node.op.inplace_pattern.items():
+            self.assertIs(node.inputs[place], targets.pop(node.outputs[k]))
+        self.assertEqual(targets, {})
 
     def test_path_through_another_node(self):
         """Nodes are not joined if a path leads from one to the other through a node of another kind."""

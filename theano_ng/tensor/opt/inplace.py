@@ -126,6 +126,9 @@ class _Run:
                     self.refusals[root] = self.refusals.get(root, 0) + 1
                     continue
                 self.followers.replaced(node, new_node)
+                for old, new in zip(node.outputs, new_node.outputs):
+                    if old in self.update_of:
+                        self.update_of[new] = self.update_of[old]
                 replaced += 1
                 node = new_node
                 break
