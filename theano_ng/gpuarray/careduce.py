@@ -7,9 +7,10 @@ import numpy as np
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import NativeCode, obtain_kernels
 from theano_ng.gpuarray.basic_ops import as_gpuarray_variable, infer_context_name
+from theano_ng.gpuarray.contexts import context_address
 from theano_ng.gpuarray.kernels.reduce import dtype_after, reduce_kernels, reduce_text, reduction_program
 from theano_ng.gpuarray.kernels.scalar_code import SupportCodeError
-from theano_ng.gpuarray.op import GpuOp, context_address
+from theano_ng.gpuarray.op import GpuOp
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.gpuarray.twin import host_variable, to_context_of
 from theano_ng.gpuarray.type import GpuArrayType
@@ -141,7 +142,8 @@ class _GpuReduction(GpuOp, CAReduceDtype):
             before = Elemwise(self.pre_scalar_op).make_node(node.inputs[0].type.host_type()())
             before.op.perform(before, [value], [cell])
             value = cell[0]
-        host = self._host(self.axis).make_node(_HostLike(value.dtype.name, node.inputs[0].type.broadcastable))
+        dtype = self._computed_dtype(node.inputs[0].type.dtype)
+        host = self._host(self.axis).make_node(_HostLike(dtype, node.inputs[0].type.broadcastable))
         cell = [None]
         host.op.perform(host, [value], [cell])
         output = node.outputs[0].type
