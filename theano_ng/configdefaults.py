@@ -212,6 +212,13 @@ AddConfigVar(
     in_c_key=False,
 )
 AddConfigVar(
+    "gpuarray.graph",
+    "Record the kernel launches of compiled functions as CUDA graphs, and launch them by one call. auto: on CUDA devices. "
+    "on: on all devices; on OpenCL devices, the launches are collected, and then made one by one. off: never.",
+    EnumStr("auto", "on", "off"),
+    in_c_key=False,
+)
+AddConfigVar(
     "gpuarray.allow_tf32",
     "Let cuBLAS round the factors of float32 products to TF32, which has 10 bits of precision after the leading bit "
     "instead of 23. Faster on CUDA devices with compute capability 8.0 and newer; no effect on others.",

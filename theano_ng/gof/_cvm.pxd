@@ -1,7 +1,7 @@
 """Declarations of the compiled virtual machine for `compile._function`."""
 from cpython.object cimport PyObject
 
-from theano_ng.gof._native cimport Arena, thunk_fn
+from theano_ng.gof._native cimport Arena, WorkQueue, open_queue, thunk_fn
 
 
 cdef struct Step:
@@ -18,6 +18,9 @@ cdef struct Step:
     int *ins                # variable numbers
     int *outs
     int *free               # variables to free after the node
+    WorkQueue *queue        # the queue of the thunk; NULL if there is none
+    bint keeps_queue        # whether the thunk can run while any queue is open
+    void *site              # what the queue has learned about the steps that begin here; NULL if it has not been open
     bint borrows            # whether `discard` may have kept output buffers for the thunk
 
 
@@ -39,6 +42,7 @@ cdef class CLazyLinker:
     cdef public bint need_update_inputs
     cdef public int position_of_error
     cdef public bint allow_partial_eval
+    cdef bint opened_queue          # whether this machine has opened the open queue
     cdef list owned                 # keeps the cells alive that C structures point to
     cdef list running               # keeps the thunks alive; `thunks` is public and may be changed
     cdef int n_nodes, n_vars, n_clear, n_updates, n_outputs, n_first
@@ -75,6 +79,16 @@ cdef class CLazyLinker:
     cdef int failed(self, int i) except -1
     cdef list ask_lazy(self, int i)
 
+    cdef WorkQueue *common_queue(self) noexcept
+    cdef inline int use_queue(self, Step *step, int i) except -1:
+        """Open the queue of step `i`, or close the open queue, if the step needs this."""
+        if step.queue != open_queue and not step.keeps_queue:
+            self.change_queue(step, i)
+        elif open_queue != NULL and self.opened_queue:
+            open_queue.step = i
+        return 0
+    cdef int change_queue(self, Step *step, int i) except -1
+    cdef int close_queue(self, int i) except -1
     cdef int run(self, list subset) except -1
     cdef int compute(self, list subset) except -1
     cdef int run_all(self) except -1

@@ -12,8 +12,8 @@ from libc.string cimport memcpy, memset
 cimport numpy as cnp
 
 from theano_ng.gof._native cimport (
-    LIVE_MACHINES, Array, CThunk, LazyBranch, NativeThunk, allocate, array_dim, array_itemsize, array_ndim, array_type, count_live,
-    free_arena, has_flags, is_exact_array, plain_numbers)
+    LIVE_MACHINES, Array, CThunk, LazyBranch, NativeThunk, WorkQueue, allocate, array_dim, array_itemsize, array_ndim, array_type,
+    count_live, free_arena, has_flags, is_exact_array, open_queue, plain_numbers)
 from theano_ng.gof.cells cimport cell_of, decref, empty, incref, peek, put_owned, refcount, take
 
 cnp.import_array()
@@ -21,6 +21,7 @@ cnp.import_array()
 cdef extern from "Python.h":
     PyObject *PyObject_CallNoArgs(PyObject *callable)
     PyObject *PyErr_Occurred()
+    void PyErr_Clear()
 
 cdef extern from "numpy/arrayobject.h":
     PyObject *array_base "PyArray_BASE"(Array *array) noexcept
@@ -142,9 +143,12 @@ cdef int set_thunk(Step *step, thunk) except -1:
 
     LazyBranch is the only class of lazy thunks with a C function. The step calls any other lazy thunk through Python.
     """
+    forget_site(step)
     step.thunk = <PyObject *>thunk
     step.branch = NULL
     step.run = NULL
+    step.queue = NULL
+    step.keeps_queue = False
     if step.lazy and isinstance(thunk, LazyBranch):
         # `ask_branch` relies on the order of the node's inputs: the condition, the values of both branches
         if 1 + 2 * (<LazyBranch>thunk).branch_size != step.n_inputs or (<LazyBranch>thunk).branch_size != step.n_out:
@@ -153,7 +157,14 @@ cdef int set_thunk(Step *step, thunk) except -1:
         step.branch = step.thunk
     if isinstance(thunk, CThunk) and (step.branch != NULL or not step.lazy):
         step.data, step.run = (<CThunk>thunk).data, (<CThunk>thunk).run
+        step.queue, step.keeps_queue = (<CThunk>thunk).queue, (<CThunk>thunk).keeps_queue
     return 0
+
+
+cdef void forget_site(Step *step) noexcept:
+    if step.site != NULL:
+        step.queue.forget(step.queue, step.site)
+        step.site = NULL
 
 
 cdef class CLazyLinker:
@@ -341,7 +352,10 @@ cdef class CLazyLinker:
                 decref(value)
 
     def __dealloc__(self):
+        cdef int i
         self.drop_spares()
+        for i in range(self.n_nodes if self.steps != NULL else 0):
+            forget_site(&self.steps[i])
         free_arena(&self.arena)
         count_live(LIVE_MACHINES, -1)
 
@@ -392,18 +406,61 @@ cdef class CLazyLinker:
         """Run the nodes, but apply no updates. The caller calls `apply_updates` when no error can occur any longer."""
         cdef int i
         self.position_of_error = -1
+        self.opened_queue = False
         for i in range(self.n_clear):
             empty(self.clear[i])
-        if self.lazy or subset is not None:
-            self.run_needed(subset)
-        else:
-            self.run_all()
+        try:
+            if self.lazy or subset is not None:
+                self.run_needed(subset)
+            else:
+                self.run_all()
+        except BaseException:
+            if self.opened_queue and open_queue != NULL and open_queue.close(open_queue) != 0:
+                PyErr_Clear()       # the first error is raised
+            raise
+        if self.opened_queue and open_queue != NULL:
+            self.close_queue(self.n_nodes - 1)
+        return 0
+
+    cdef WorkQueue *common_queue(self) noexcept:
+        """Return the queue that all steps use that need one. Return NULL if a step must run without a queue."""
+        cdef WorkQueue *found = NULL
+        cdef Step *step
+        cdef int i
+        for i in range(self.n_nodes):
+            step = &self.steps[i]
+            if step.keeps_queue:
+                continue
+            if step.lazy or step.queue == NULL or (found != NULL and step.queue != found):
+                return NULL
+            found = step.queue
+        return found
+
+    cdef int change_queue(self, Step *step, int i) except -1:
+        """Close the open queue. Open the queue of step `i`, unless the times of the nodes are measured."""
+        if open_queue != NULL:
+            self.close_queue(i)
+        if step.queue != NULL and not self.time_thunks:
+            step.queue.step = i
+            step.queue.open(step.queue, &step.site)
+            self.opened_queue = open_queue != NULL
+        return 0
+
+    cdef int close_queue(self, int i) except -1:
+        """Give the collected work to the device. If this fails, record the step of the work that failed, or step `i` if
+        another machine has opened the queue.
+        """
+        cdef WorkQueue *queue = open_queue
+        if queue.close(queue) != 0:
+            self.position_of_error = queue.failed if self.opened_queue else i
+            return -1
         return 0
 
     cdef int run_all(self) except -1:
         cdef Step *step = self.steps
         cdef int i, j
         for i in range(self.n_nodes):
+            self.use_queue(step, i)
             if step.borrows:
                 lend(self, step)
             if self.time_thunks:
@@ -540,6 +597,7 @@ cdef class CLazyLinker:
                         stack[top] = step.ins[j]
                 if not ready:
                     continue
+                self.use_queue(step, i)
                 if step.branch != NULL:
                     pushed = self.ask_branch(i, top)
                     if pushed >= 0:

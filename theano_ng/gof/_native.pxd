@@ -38,6 +38,18 @@ cdef enum:
 cdef void count_live(int kind, int change) noexcept
 
 
+cdef extern from "work_queue.h":
+    ctypedef struct WorkQueue:
+        void (*open)(WorkQueue *, void **site) noexcept
+        int (*close)(WorkQueue *) noexcept
+        void (*forget)(WorkQueue *, void *site) noexcept
+        int step
+        int failed
+
+# The queue of a device that collects work now, or NULL. Only the functions of the queue change this pointer.
+cdef WorkQueue *open_queue
+
+
 cdef struct Block:
     Block *older
     long long first         # the beginning of the block's memory
@@ -65,6 +77,8 @@ cdef class CThunk:
     cdef public bint lazy
     cdef public object node          # for error messages; not used at run time
     cdef public list computed        # compute_map cells of the outputs, set by calls from Python, or None
+    cdef WorkQueue *queue            # the queue that collects the work of the thunk; NULL if there is none
+    cdef bint keeps_queue            # whether the thunk can run while any queue is open
 
 
 cdef struct Operand:

@@ -111,6 +111,18 @@ cdef class CThunk:
     def __dealloc__(self):
         count_live(LIVE_THUNKS, -1)
 
+    def set_queue(self, size_t address, bint keeps_queue=False):
+        """Set the queue of a device that collects the work of the thunk.
+
+        Parameters
+        ----------
+        address : int
+            The address of a `WorkQueue` (work_queue.h) that is never freed; 0 if there is none.
+        keeps_queue : bool
+            Whether the thunk can run while a queue is open. Such a thunk neither runs Python code nor uses a device.
+        """
+        self.queue, self.keeps_queue = <WorkQueue *>address, keeps_queue
+
     def __call__(self):
         """Run once. Raise the exception that the C code set, if any."""
         cdef list flag
@@ -576,6 +588,11 @@ def symbol_at(intptr_t address):
 def capsule_address(capsule):
     """Return the pointer inside a capsule of any name."""
     return <intptr_t>PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule))
+
+
+def address_of_open_queue():
+    """Return the address of the pointer to the open queue of the process. Queues set this pointer."""
+    return <intptr_t>&open_queue
 
 
 def read_address(intptr_t address):

@@ -367,7 +367,33 @@ def make_native_thunk(node, code, inputs, outputs, kernels=None):
         layouts[i] = -1
     thunk = code.bind(addresses, inputs, outputs, layouts)
     thunk.node = node
+    thunk.set_queue(*_queue_of(node))
     return thunk
+
+
+def _queue_of(node):
+    """Return the address of the queue that collects the node's work for a device (0 if there is none), and whether the
+    node can run while a queue is open.
+
+    A Type of device arrays has a method `work_queue`, which returns the address of a `WorkQueue` (work_queue.h), or 0.
+    A node without results on a device lets the device wait while it runs. So it may run only if it computes no more than
+    a few numbers.
+    """
+    if not getattr(node.op, "native_uses_queue", True):
+        return 0, False
+    variables = (*node.inputs, *node.outputs)
+    queues = {v.type.work_queue() for v in variables if hasattr(v.type, "work_queue")}
+    if all(hasattr(v.type, "work_queue") for v in node.outputs):
+        return (queues.pop() if len(queues) == 1 else 0), False
+    return 0, all(_is_small(v.type) for v in variables)
+
+
+def _is_small(type_):
+    """Return True if values of a Type are on a device, or consist of a few numbers: a number, or a shape."""
+    if hasattr(type_, "work_queue") or getattr(type_, "ndim", None) == 0:
+        return True
+    broadcastable = getattr(type_, "broadcastable", None)
+    return broadcastable is not None and (all(broadcastable) or (len(broadcastable) == 1 and type_.dtype == "int64"))
 
 
 def register_native_code(op_class, type_class, make):
@@ -460,6 +486,10 @@ class NativeOp:
     # The indices of inputs that thunks pass to the native code without a check, because the native code itself checks
     # these inputs. The values may be None.
     native_unchecked: tuple[int, ...] = ()
+
+    # Whether a device can collect the work of the native code in a queue. The native code must hold the GIL, run no Python
+    # code, and not pass addresses of device memory to other libraries.
+    native_uses_queue = True
 
     # True if a subclass of an Op with native code defines `c_code`. The `c_code` then overrides the native code.
     own_c_code = False

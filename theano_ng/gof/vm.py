@@ -13,7 +13,13 @@ from theano_ng.configdefaults import config
 from theano_ng.gof import link, progress
 from theano_ng.gof._cvm import CLazyLinker, checked_request
 from theano_ng.gof._native import CThunk, NativeThunk
-from theano_ng.gof.destroy.inplace_order import lazy_prerequisites, needed_before_overwriting, overwrite_last, wait_last
+from theano_ng.gof.destroy.inplace_order import (
+    lazy_prerequisites,
+    needed_before_overwriting,
+    overwrite_last,
+    send_first,
+    wait_last,
+)
 from theano_ng.gof.program import Program
 
 
@@ -782,7 +788,7 @@ class VM_Linker(link.LocalLinker):
         order = self.schedule(fgraph)
         if self.updated_vars:
             order = overwrite_last(order, fgraph.orderings(), self.updated_vars)
-        order = wait_last(order, fgraph.orderings())
+        order = send_first(wait_last(order, fgraph.orderings()), fgraph.orderings())
         input_storage, output_storage, storage_map = link.map_storage(
             fgraph, order, input_storage, output_storage, storage_map
         )

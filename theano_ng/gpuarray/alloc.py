@@ -4,7 +4,7 @@ import numpy as np
 
 from theano_ng.gof.graph import Apply, Variable
 from theano_ng.gof.native import NativeCode
-from theano_ng.gpuarray.op import context_address
+from theano_ng.gpuarray.contexts import context_address
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.gpuarray.transfers import as_gpuarray_variable
 from theano_ng.gpuarray.twin import TwinOp, on_host

@@ -74,3 +74,14 @@ def unregister(name):
         for other, its in _contexts.items():
             if its is ctx:
                 _names.setdefault(ctx.ptr, other)
+
+
+_in_use = {}  # address of a GpuContext -> the GpuContext
+
+
+def context_address(context):
+    """Return the packed parameter that passes a context to native code. After this call, the context lives as long as
+    the process, because thunks contain its address.
+    """
+    _in_use[id(context)] = context
+    return id(context)

@@ -2,8 +2,8 @@
 
 from theano_ng.configdefaults import config
 from theano_ng.gof.native import NativeCode
+from theano_ng.gpuarray.contexts import context_address
 from theano_ng.gpuarray.kernels import creation as kernels
-from theano_ng.gpuarray.op import context_address
 from theano_ng.gpuarray.twin import TwinOp, on_host
 from theano_ng.tensor.shaping.creation import Eye, Tri
 

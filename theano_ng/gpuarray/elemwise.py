@@ -10,11 +10,12 @@ from theano_ng.gof.native import NativeCode
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.gpuarray.basic_ops import as_gpuarray_variable, infer_context_name
 from theano_ng.gpuarray.careduce import GpuCAReduce, GpuCAReduceCPY, GpuCAReduceCuda, gpu_ca_reduce_cuda
+from theano_ng.gpuarray.contexts import context_address
 from theano_ng.gpuarray.host_division import evaluate_without_errors
 from theano_ng.gpuarray.kernels.device_kernel import sample
 from theano_ng.gpuarray.kernels.elemwise import argument_bytes, elements_per_thread, elemwise_code, elemwise_kernels
 from theano_ng.gpuarray.kernels.scalar_code import SupportCodeError
-from theano_ng.gpuarray.op import GpuOp, context_address
+from theano_ng.gpuarray.op import GpuOp
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.gpuarray.twin import host_variable, to_context_of
 from theano_ng.gpuarray.type import GpuArrayType

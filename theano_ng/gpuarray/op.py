@@ -68,14 +68,3 @@ _host_nodes = weakref.WeakKeyDictionary()  # Apply -> node of the host Op
 
 def _destroyed(op):
     return {i for places in getattr(op, "destroy_map", {}).values() for i in places}
-
-
-_in_use = {}  # address of a GpuContext -> the GpuContext
-
-
-def context_address(context):
-    """Return the packed parameter that passes a context to native code. After this call, the context lives as long as
-    the process, because thunks contain its address.
-    """
-    _in_use[id(context)] = context
-    return id(context)

@@ -5,10 +5,11 @@ import weakref
 from theano_ng.gof.differentiate import Lop, Rop
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.op import Op
+from theano_ng.gpuarray.contexts import context_address
 from theano_ng.gpuarray.elemwise import GpuElemwise
 from theano_ng.gpuarray.kernels.product import product_code
 from theano_ng.gpuarray.kernels.product_ending import Ending
-from theano_ng.gpuarray.op import GpuOp, context_address
+from theano_ng.gpuarray.op import GpuOp
 from theano_ng.gpuarray.transfers import as_gpuarray_variable, infer_context_name
 from theano_ng.gpuarray.twin import on_host, to_context_of
 from theano_ng.gpuarray.type import GpuArrayType

@@ -30,6 +30,8 @@ def profile_printer(message, compile_time, fct_call_time, apply_time, apply_cimp
         whole = sum(spent.values()) or 1.0
         parts = tuple("%.3fs(%.2f%%) in %s op" % (spent[kind], 100 * spent[kind] / whole, kind) for kind in spent)
         print("Spent %s, %s and %s\n" % parts, file=file)
+        if any(v.type.work_queue() for node in apply_time for v in node.outputs if isinstance(v.type, GpuArrayType)):
+            print("Kernels were launched one by one, not as graphs, so that each node has a time.\n", file=file)
 
 
 def _kind(node):

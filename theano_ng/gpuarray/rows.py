@@ -1,8 +1,8 @@
 """Row programs on devices: reductions of rows and elementwise operations that one kernel computes."""
 
 from theano_ng.gof.native import NativeCode
+from theano_ng.gpuarray.contexts import context_address
 from theano_ng.gpuarray.kernels.rows import ELEMENT, ONE, ROW, Map, Number, Place, RowFold, RowLoop, row_kernel
-from theano_ng.gpuarray.op import context_address
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.gpuarray.type import GpuArrayType
 

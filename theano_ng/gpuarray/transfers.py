@@ -1,11 +1,14 @@
 """Ops that move arrays between the host and devices, and functions that find the context of variables."""
 
+import contextlib
+import contextvars
+
 import numpy as np
 
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
-from theano_ng.gpuarray.op import context_address
+from theano_ng.gpuarray.contexts import context_address
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.gpuarray.type import GpuArrayType, get_context
 from theano_ng.tensor.constant import as_tensor_variable
@@ -51,12 +54,13 @@ def infer_context_name(*vars):
         The context of the first variable that has one. A device variable has the context of its type. A host variable
         has the context in its ``tag.context_name``. Without this tag, it has the context of the device variable from
         which a transfer copied it, or the context of the input if a node with one input computes it. If no variable has
-        a context, the result is None, the name of the default context.
+        a context, the result is the name that `infer_by_default` has set. By default, this is None, the name of the
+        default context.
 
     Raises
     ------
     ValueError
-        If no variable has a context, and no context with the name None exists.
+        If no variable has a context, and the default context does not exist.
     """
     todo = list(reversed(vars))
     seen = set()
@@ -74,14 +78,29 @@ def infer_context_name(*vars):
                 return v.owner.inputs[0].type.context_name
             if len(v.owner.inputs) == 1:
                 todo.extend(v.owner.inputs)
-    get_context(None)
-    return None
+    name = _default_name.get()
+    get_context(name)
+    return name
+
+
+_default_name: contextvars.ContextVar[object] = contextvars.ContextVar("default_name", default=None)
+
+
+@contextlib.contextmanager
+def infer_by_default(context_name):
+    """Inside the context, let `infer_context_name` return `context_name` if no variable has a context."""
+    token = _default_name.set(context_name)
+    try:
+        yield
+    finally:
+        _default_name.reset(token)
 
 
 class _Transfer(NativeOp, Op):
     """A base class of Ops that copy an array to the host, to a device, or to another layout."""
 
     _f16_ok = True
+    native_uses_queue = False  # the native code gives the GIL up while it copies
 
     def fails_on_values(self, node):
         return False
@@ -130,6 +149,7 @@ class GpuFromHost(_Transfer):
     """
 
     __props__ = ("context_name",)
+    sends_to_device = True  # see `inplace_order.send_first`
 
     def __init__(self, context_name):
         self.context_name = context_name
@@ -198,6 +218,7 @@ class GpuContiguous(_Transfer):
 
     __props__ = ()
     view_map = {0: [0]}
+    native_uses_queue = True
 
     def make_node(self, x):
         x = as_gpuarray_variable(x, infer_context_name(x))

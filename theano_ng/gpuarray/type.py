@@ -12,12 +12,13 @@ from theano_ng.compile._backups import set_device_array
 from theano_ng.compile.ops import rebroadcast
 from theano_ng.compile.sharedvalue import SharedVariable, without_inner_overlap
 from theano_ng.configdefaults import config
+from theano_ng.gof._native import address_of_open_queue
 from theano_ng.gof.graph import Constant, Variable
 from theano_ng.gof.link import Container
 from theano_ng.gof.ports import Port
 from theano_ng.gof.type import Type
 from theano_ng.gof.utils import hash_from_code
-from theano_ng.gpuarray.contexts import ContextNotDefined, get_context, list_contexts, reg_context
+from theano_ng.gpuarray.contexts import ContextNotDefined, context_address, get_context, list_contexts, reg_context
 from theano_ng.gpuarray.contexts import name_of_context as _name_for_ctx
 from theano_ng.gpuarray.contexts import unregister as _unreg_context  # noqa: F401  (a classic name of this module)
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
@@ -159,6 +160,17 @@ class GpuArrayType(Type):
         self.name = name
         self.context_name = context_name
         self._derive()
+
+    def work_queue(self):
+        """Return the address of the queue that collects the work of nodes on this device, or 0 if there is none.
+
+        See `config.gpuarray.graph`.
+        """
+        context = self.context
+        if config.gpuarray.graph == "off" or (config.gpuarray.graph == "auto" and context.kind != b"cuda"):
+            return 0
+        context_address(context)
+        return context.work_queue(address_of_open_queue())
 
     def _derive(self):
         self.ndim = len(self.broadcastable)

@@ -310,6 +310,7 @@ cdef class LoopThunk(CThunk):
         self.kept.append(computed)
         machine.time_thunks = self.profile is not None and self.profile.flag_time_thunks
         self.machine = machine
+        self.queue = self.machine.common_queue()
         return 0
 
     cdef PyObject **cells(self, list cells) except NULL:

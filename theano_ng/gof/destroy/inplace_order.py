@@ -98,6 +98,32 @@ def wait_last(order, orderings):
     return [node for node in order if node not in late] + [node for node in order if node in late]
 
 
+def send_first(order, orderings):
+    """Return an order in which the inputs of the function are copied to a device before all other nodes run.
+
+    The device then gets all further work without a copy in between, so that a graph can contain all launches.
+
+    Parameters
+    ----------
+    order : list of Apply
+        The nodes in a valid order.
+    orderings : dict
+        See `overwrite_last`.
+
+    Returns
+    -------
+    list of Apply
+    """
+    first = {
+        node
+        for node in order
+        if getattr(node.op, "sends_to_device", False)
+        and all(r.owner is None for r in node.inputs)
+        and not orderings.get(node)
+    }
+    return [node for node in order if node in first] + [node for node in order if node not in first]
+
+
 def _computes_numbers(node):
     return all(all(getattr(r.type, "broadcastable", (False,))) for r in node.outputs)
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "index_errors.h"
+#include "launch_queue.h"
 
 static const device_table *const tables[] = {&device_cuda, &device_opencl, &device_stub};
 #define N_TABLES (sizeof tables / sizeof *tables)
@@ -204,6 +205,7 @@ static const device_table *table_of(const char *name)
 static void context_free(gpucontext *ctx)
 {
     int open = context_is_open(ctx);
+    launch_queue_free(ctx);
     index_errors_free(ctx);
     if (open) {
         if (ctx->pool != NULL)
@@ -300,9 +302,18 @@ static int waited(gpucontext *ctx, int code)
     return code == GA_NO_ERROR ? index_errors_look(ctx) : context_checked(ctx, code);
 }
 
+/* Give collected calls to the device, before a call that is not collected. */
+#define FLUSH(ctx)                                        \
+    do {                                                  \
+        int flushed_ = queue_flush(ctx);                  \
+        if (__builtin_expect(flushed_ != GA_NO_ERROR, 0)) \
+            return context_checked(ctx, flushed_);        \
+    } while (0)
+
 int gpucontext_sync(gpucontext *ctx)
 {
     USABLE(ctx);
+    FLUSH(ctx);
     return waited(ctx, ctx->table->sync(ctx->device));
 }
 
@@ -366,8 +377,10 @@ gpudata *gpudata_wrap(gpucontext *ctx, uint64_t address, size_t size, void *owne
     return made;
 }
 
+/* The caller can pass the address to other libraries, which order their work after the work that the device has got. */
 uint64_t gpudata_address(gpudata *data)
 {
+    queue_give(data->context);
     return data->memory;
 }
 
@@ -383,8 +396,10 @@ void gpudata_release(gpudata *data)
     gpucontext *ctx = data->context;
     if (data->block != NULL && context_is_open(ctx))
         pool_release(ctx, data);
-    if (data->free_owner != NULL)
+    if (data->free_owner != NULL) {
+        queue_give(ctx);
         data->free_owner(data->owner);
+    }
     free(data);
     gpucontext_release(ctx);
 }
@@ -423,6 +438,8 @@ int gpudata_move(gpudata *to, size_t to_offset, gpudata *from, size_t from_offse
         return context_failed(ctx, GA_VALUE_ERROR,
                               "source and target of a copy overlap: %zu bytes from offset %zu to offset %zu", size,
                               from_offset, to_offset);
+    if (queue_collects(ctx))
+        return context_checked(ctx, queue_copy(ctx, to->memory, to_offset, from->memory, from_offset, size));
     return context_checked(ctx, ctx->table->copy(ctx->device, to->memory, to_offset, from->memory, from_offset, size));
 }
 
@@ -433,6 +450,7 @@ int gpudata_write(gpudata *to, size_t offset, const void *from, size_t size)
     int code = inside(to, offset, size);
     if (code != GA_NO_ERROR || size == 0)
         return code;
+    FLUSH(ctx);
     return context_checked(ctx, ctx->table->write(ctx->device, to->memory, offset, from, size));
 }
 
@@ -445,6 +463,7 @@ int gpudata_read(void *to, gpudata *from, size_t offset, size_t size)
         return code;
     if (size == 0) /* A call that returns an empty array raises the error of its wrong index, and not a later call. */
         return ctx->index_errors == NULL ? code : gpucontext_sync(ctx);
+    FLUSH(ctx);
     return waited(ctx, ctx->table->read(ctx->device, to, from->memory, offset, size));
 }
 
@@ -455,6 +474,8 @@ int gpudata_memset(gpudata *data, size_t offset, int byte)
     int code = inside(data, offset, 0);
     if (code != GA_NO_ERROR || offset == data->size)
         return code;
+    if (queue_collects(ctx))
+        return context_checked(ctx, queue_fill(ctx, data->memory, offset, data->size - offset, (uint8_t)byte));
     return context_checked(ctx,
                            ctx->table->fill(ctx->device, data->memory, offset, data->size - offset, (uint8_t)byte));
 }
@@ -494,6 +515,8 @@ int gpudata_transfer(gpudata *to, size_t to_offset, gpudata *from, size_t from_o
         context_checked(ctx, code);
     if (code != GA_NO_ERROR || size == 0)
         return code;
+    FLUSH(other);
+    FLUSH(ctx);
     if (ctx->table == other->table && ctx->info.shares_addresses)
         return transfer_directly(to, to_offset, from, from_offset, size);
     enum { CHUNK = 4 << 20 };
@@ -656,6 +679,8 @@ int gpukernel_call(gpukernel *k, unsigned nd, const size_t *groups, const size_t
             sizes[i] = gpuarray_get_elsize(k->types[i]);
         }
     }
+    if (queue_collects(ctx))
+        return context_checked(ctx, queue_launch(k, nd, groups, group, local_memory, sizes, values));
     int code =
         ctx->table->launch(ctx->device, k->kernel.handle, nd, groups, group, local_memory, k->count, values, sizes);
     if (code == GA_NO_ERROR && ctx->flags & GA_CTX_CHECKED)

@@ -9,6 +9,7 @@
 
 struct pool;
 struct index_errors;
+struct launch_queue;
 
 struct _gpucontext {
     const device_table *table;
@@ -21,6 +22,8 @@ struct _gpucontext {
     char name[64];                     /* the string with which the context was opened */
     struct copier *copiers;            /* list of the copy kernels that array.c has built */
     struct index_errors *index_errors; /* NULL until the first kernel that can report invalid indices is launched */
+    /* NULL until the first function that can use graphs is compiled. Threads without the GIL read the pointer, too. */
+    struct launch_queue *_Atomic queue;
 };
 
 struct _gpudata {

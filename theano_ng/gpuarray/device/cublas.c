@@ -21,6 +21,7 @@
 #include "context.h"
 #include "cublas_lt.h"
 #include "cuda.h"
+#include "launch_queue.h"
 
 #define BUCKETS 1024       /* of the table of forms, a power of two */
 #define MOST_FORMS 4096    /* with more forms, the table is emptied */
@@ -62,6 +63,7 @@ struct known_form {
     cublasLtMatmulDesc_t product;
     cublasLtMatrixLayout_t matrices[MATRICES];
     struct choice choice;
+    int computed; /* whether the library has computed a product of this form */
 };
 
 /* The state of a device */
@@ -459,7 +461,7 @@ static int number_on_device(gpucontext *ctx, int typecode, double value, device_
            && (cublas->known_numbers[i].typecode != typecode
                || memcmp(&cublas->known_numbers[i].value, &value, sizeof value) != 0))
         ++i;
-    if (i == NUMBERS || (i == cublas->n_numbers && d->capturing))
+    if (i == NUMBERS)
         return GA_UNSUPPORTED_ERROR;
     CUresult status = cublas->numbers ? CUDA_SUCCESS : cuda.cuMemAlloc_v2(&cublas->numbers, NUMBERS * sizeof value);
     if (status == CUDA_ERROR_OUT_OF_MEMORY)
@@ -493,9 +495,50 @@ static int set_factor(gpucontext *ctx, union factor *to, const matrix_factor *fr
 
 /* ---- the product ---- */
 
+/* Describe the product in an error message. */
+static int product_failed(int code, const struct form *form)
+{
+    char reason[512];
+    const char *type = form->type == CUDA_R_16F ? "float16" : form->type == CUDA_R_32F ? "float32" : "float64";
+    if (code == GA_NO_ERROR || code == GA_UNSUPPORTED_ERROR)
+        return code;
+    snprintf(reason, sizeof reason, "%s", device_message());
+    return device_failed(code, "%s, for %zu products of matrices with shapes (%zu, %zu) and (%zu, %zu), %s", reason,
+                         (size_t)form->batch, (size_t)form->rows, (size_t)form->depth, (size_t)form->depth,
+                         (size_t)form->columns, type);
+}
+
+/* All data of a call of the library. Calls are compared as bytes, so the padding is zero. */
+struct product {
+    struct form form;
+    cublasLtMatmulAlgo_t algorithm;
+    device_memory at[MATRICES], workspace;
+    uint64_t workspace_size;
+    union factor factors[2];
+};
+
 static const void *pointer(const union factor *factor, int on_device)
 {
     return on_device ? (const void *)(uintptr_t)factor->address : (const void *)factor;
+}
+
+static int call_library(gpucontext *ctx, struct known_form *known, const struct product *product)
+{
+    cuda_device *d = (cuda_device *)ctx->device;
+    int on_device = known->form.on_device;
+    void *at[MATRICES];
+    cublasLtMatrixLayout_t *m = known->matrices;
+    for (int i = 0; i < MATRICES; ++i)
+        at[i] = (void *)(uintptr_t)product->at[i];
+    CUDA_ENTER(d);
+    cublasStatus_t status = lt.cublasLtMatmul(
+        d->cublas->handle, known->product, pointer(&product->factors[0], on_device), at[A], m[A], at[B], m[B],
+        pointer(&product->factors[1], on_device), at[C], m[C], at[D], m[D], &product->algorithm,
+        (void *)(uintptr_t)product->workspace, product->workspace_size, cuda_stream(d));
+    if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_ARCH_MISMATCH)
+        return GA_UNSUPPORTED_ERROR;
+    return status == CUBLAS_STATUS_SUCCESS ? GA_NO_ERROR
+                                           : product_failed(call_failed(status, "cublasLtMatmul"), &known->form);
 }
 
 /* Allocate the workspace. If memory is exhausted, choose an algorithm without workspace for this call. */
@@ -509,43 +552,49 @@ static int find_workspace(gpucontext *ctx, struct known_form *known, struct choi
     return code;
 }
 
-/* Describe the product in an error message. */
-static int product_failed(int code, const struct form *form, int typecode)
+int cublas_run(gpucontext *ctx, const void *data)
 {
-    char reason[512];
-    const char *type = typecode == GA_HALF ? "float16" : typecode == GA_FLOAT ? "float32" : "float64";
-    snprintf(reason, sizeof reason, "%s", device_message());
-    return device_failed(code, "%s, for %zu products of matrices with shapes (%zu, %zu) and (%zu, %zu), %s", reason,
-                         (size_t)form->batch, (size_t)form->rows, (size_t)form->depth, (size_t)form->depth,
-                         (size_t)form->columns, type);
+    const struct product *product = data;
+    struct known_form *known = NULL;
+    int code = find_form(ctx, &product->form, &known);
+    return code == GA_NO_ERROR ? call_library(ctx, known, product) : product_failed(code, &product->form);
 }
 
+/* Fill in the data of a call, and make the call, or collect it. The first product of a form is not held back, because only
+ * the caller can compute a product that the library does not support. */
 static int compute(gpucontext *ctx, struct known_form *known, const matrix_stack *const order[MATRICES],
-                   const union factor *alpha, const union factor *beta)
+                   const union factor factors[2])
 {
-    cuda_device *d = (cuda_device *)ctx->device;
-    int on_device = known->form.on_device;
-    void *at[MATRICES];
+    struct product product;
     struct choice choice;
     gpudata *workspace;
+    memset(&product, 0, sizeof product);
     int code = find_workspace(ctx, known, &choice, &workspace);
     if (code != GA_NO_ERROR)
-        return code;
+        return product_failed(code, &known->form);
     if (!choice.exists)
         return GA_UNSUPPORTED_ERROR;
+    product.form = known->form;
+    product.algorithm = choice.algorithm;
     for (int i = 0; i < MATRICES; ++i)
-        at[i] = (void *)(uintptr_t)address_of(order[i]);
-    cublasLtMatrixLayout_t *m = known->matrices;
-    cublasStatus_t status =
-        lt.cublasLtMatmul(d->cublas->handle, known->product, pointer(alpha, on_device), at[A], m[A], at[B], m[B],
-                          pointer(beta, on_device), at[C], m[C], at[D], m[D], &choice.algorithm,
-                          workspace ? (void *)(uintptr_t)workspace->memory : NULL, choice.workspace, d->stream);
-    gpudata_release(workspace);
-    if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_ARCH_MISMATCH) {
-        known->choice.exists = 0;
-        return GA_UNSUPPORTED_ERROR;
+        product.at[i] = address_of(order[i]);
+    product.workspace = workspace ? workspace->memory : 0;
+    product.workspace_size = choice.workspace;
+    memcpy(product.factors, factors, sizeof product.factors);
+    if (known->computed)
+        code = queue_product(ctx, &product, sizeof product);
+    else {
+        code = queue_make_held(ctx);
+        if (code == GA_NO_ERROR)
+            code = call_library(ctx, known, &product);
+        if (code == GA_NO_ERROR)
+            queue_note(ctx, CALL_PRODUCT, &product, sizeof product);
+        if (code == GA_UNSUPPORTED_ERROR)
+            known->choice.exists = 0;
+        known->computed = code == GA_NO_ERROR;
     }
-    return status == CUBLAS_STATUS_SUCCESS ? GA_NO_ERROR : call_failed(status, "cublasLtMatmul");
+    gpudata_release(workspace);
+    return code;
 }
 
 int cublas_product(gpucontext *ctx, int typecode, int tf32, const matrix_factor *alpha, const matrix_stack *a,
@@ -570,6 +619,7 @@ int cublas_product(gpucontext *ctx, int typecode, int tf32, const matrix_factor 
                                                        : CUBLAS_COMPUTE_32F;
     form.on_device = on_device;
     union factor factors[2];
+    memset(factors, 0, sizeof factors);
     CUDA_ENTER(d);
     code = set_factor(ctx, &factors[0], alpha, typecode, on_device);
     if (code == GA_NO_ERROR)
@@ -577,11 +627,8 @@ int cublas_product(gpucontext *ctx, int typecode, int tf32, const matrix_factor 
     struct known_form *known = NULL;
     if (code == GA_NO_ERROR)
         code = find_form(ctx, &form, &known);
-    if (code == GA_NO_ERROR)
-        code = compute(ctx, known, order, &factors[0], &factors[1]);
+    code = code == GA_NO_ERROR ? compute(ctx, known, order, factors) : product_failed(code, &form);
     if (code == GA_NO_ERROR && ctx->flags & GA_CTX_CHECKED)
-        code = ctx->table->sync(ctx->device);
-    if (code != GA_NO_ERROR && code != GA_UNSUPPORTED_ERROR)
-        product_failed(code, &form, typecode);
+        code = product_failed(ctx->table->sync(ctx->device), &form);
     return context_checked(ctx, code);
 }

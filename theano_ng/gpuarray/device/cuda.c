@@ -278,6 +278,8 @@ static void close_stream(cuda_device *d)
     close_large_uploads(&d->large);
     close_staging(&d->upload.staging);
     close_staging(&d->download);
+    if (d->recorder)
+        cuda.cuStreamDestroy_v2(d->recorder);
     if (d->stream)
         cuda.cuStreamDestroy_v2(d->stream);
     if (guard.before == NULL) /* the thread had no current context, and cuda_leave does not restore this state */
@@ -417,7 +419,7 @@ static int upload_piece(cuda_device *d, device_memory to, const void *from, size
     CUDA_CHECK(d, cuda.cuMemcpyHtoDAsync_v2(memory, from, size, large->stream), "cuMemcpyHtoDAsync");
     CUDA_CHECK(d, cuda.cuEventRecord(large->slot[i].landed, large->stream), "cuEventRecord");
     CUDA_CHECK(d, cuda.cuStreamWaitEvent(d->stream, large->slot[i].landed, 0), "cuStreamWaitEvent");
-    CUDA_CHECK(d, cuda.cuMemcpyAsync(to, memory, size, d->stream), "cuMemcpyAsync");
+    CUDA_CHECK(d, cuda.cuMemcpyAsync(to, memory, size, cuda_stream(d)), "cuMemcpyAsync");
     CUDA_CHECK(d, cuda.cuEventRecord(large->slot[i].taken, d->stream), "cuEventRecord");
     large->slot[i].used = 1;
     return GA_NO_ERROR;
@@ -455,7 +457,6 @@ static int cuda_write(device *base, device_memory to, size_t offset, const void 
 {
     cuda_device *d = (cuda_device *)base;
     struct cuda_upload *upload = &d->upload;
-    CUDA_NOT_CAPTURING(d, "a transfer from the host");
     CUDA_ENTER(d);
     if (size >= LARGE) {
         int code = upload_large(d, to + offset, from, size);
@@ -526,7 +527,6 @@ static int download(cuda_device *d, void *to, device_memory from, size_t size)
 static int cuda_read(device *base, void *to, device_memory from, size_t offset, size_t size)
 {
     cuda_device *d = (cuda_device *)base;
-    CUDA_NOT_CAPTURING(d, "a transfer to the host");
     CUDA_ENTER(d);
     LOCKED(&d->download.lock);
     uint64_t copies = copies_so_far(d);
@@ -543,7 +543,7 @@ static int cuda_copy(device *base, device_memory to, size_t to_offset, device_me
 {
     cuda_device *d = (cuda_device *)base;
     CUDA_ENTER(d);
-    CUDA_CHECK(d, cuda.cuMemcpyAsync(to + to_offset, from + from_offset, size, d->stream), "cuMemcpyAsync");
+    CUDA_CHECK(d, cuda.cuMemcpyAsync(to + to_offset, from + from_offset, size, cuda_stream(d)), "cuMemcpyAsync");
     return GA_NO_ERROR;
 }
 
@@ -551,7 +551,7 @@ static int cuda_fill(device *base, device_memory memory, size_t offset, size_t s
 {
     cuda_device *d = (cuda_device *)base;
     CUDA_ENTER(d);
-    CUDA_CHECK(d, cuda.cuMemsetD8Async(memory + offset, byte, size, d->stream), "cuMemsetD8Async");
+    CUDA_CHECK(d, cuda.cuMemsetD8Async(memory + offset, byte, size, cuda_stream(d)), "cuMemsetD8Async");
     return GA_NO_ERROR;
 }
 
@@ -604,7 +604,6 @@ static void forget_event(cuda_device *d, CUevent event)
 static int cuda_sync(device *base)
 {
     cuda_device *d = (cuda_device *)base;
-    CUDA_NOT_CAPTURING(d, "waiting for the device");
     CUDA_ENTER(d);
     uint64_t copies = copies_so_far(d);
     CUDA_CHECK(d, cuda.cuStreamSynchronize(d->stream), "waiting for the device");
@@ -636,9 +635,6 @@ static int cuda_fence(device *first, device *waiting)
     if (a == b)
         return GA_NO_ERROR;
     enable_peer_access(b, a);
-    if (a->capturing || b->capturing) /* CUDA would record the work of the other stream in the graph, too */
-        return device_failed(GA_INVALID_ERROR,
-                             "waiting for another device is not possible while launches are recorded");
     int code = record_event(a, &event);
     if (code == GA_NO_ERROR)
         code = wait_for_event(b, event);
@@ -646,51 +642,74 @@ static int cuda_fence(device *first, device *waiting)
     return code;
 }
 
-static int end_capture(cuda_device *d, void **made)
+/* ---- graphs ---- */
+
+static int begin_graph(cuda_device *d, void **made)
 {
-    CUgraph graph = NULL;
-    CUgraphExec executable = NULL;
-    CUresult status = cuda.cuStreamEndCapture(d->stream, &graph);
-    d->capturing = 0;
-    if (status == CUDA_SUCCESS)
-        status = cuda.cuGraphInstantiateWithFlags(&executable, graph, 0);
-    if (graph)
-        cuda.cuGraphDestroy(graph);
-    CUDA_CHECK(d, status, "recording a graph");
-    *made = executable;
+    if (d->recording)
+        return device_failed(GA_INVALID_ERROR, "a graph is being recorded already");
+    /* A non-blocking stream: work in the legacy default stream would otherwise break the recording. */
+    if (!d->recorder)
+        CUDA_CHECK(d, cuda.cuStreamCreate(&d->recorder, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+    struct cuda_graph *graph = calloc(1, sizeof *graph);
+    if (!graph)
+        return device_failed(GA_MEMORY_ERROR, "out of host memory for a graph");
+    *made = d->recording = graph;
+    d->recording_thread = (uintptr_t)pthread_self();
+    /* In the relaxed mode, all threads may still call functions such as cuMemAlloc. */
+    CUDA_CHECK(d, cuda.cuStreamBeginCapture_v2(d->recorder, CU_STREAM_CAPTURE_MODE_RELAXED), "cuStreamBeginCapture");
     return GA_NO_ERROR;
 }
 
-/* Begin, end, run or release a graph. The capture mode is relaxed: during the capture the pool may allocate memory, and
- * the allocation is not recorded. */
+static int end_graph(cuda_device *d, struct cuda_graph *graph)
+{
+    if (!graph || d->recording != graph)
+        return device_failed(GA_INVALID_ERROR, "no graph is being recorded");
+    d->recording = NULL;
+    d->recording_thread = 0;
+    CUDA_CHECK(d, cuda.cuStreamEndCapture(d->recorder, &graph->graph), "cuStreamEndCapture");
+    CUDA_CHECK(d, cuda.cuGraphInstantiateWithFlags(&graph->executable, graph->graph, 0), "cuGraphInstantiate");
+    return GA_NO_ERROR;
+}
+
+static void release_graph(struct cuda_graph *graph)
+{
+    if (graph->executable)
+        cuda.cuGraphExecDestroy(graph->executable);
+    if (graph->graph)
+        cuda.cuGraphDestroy(graph->graph);
+    free(graph->launches);
+    free(graph);
+}
+
 static int cuda_graph(device *base, enum device_graph_step step, void **graph)
 {
     cuda_device *d = (cuda_device *)base;
+    int code = GA_NO_ERROR;
+    if (step == DEVICE_GRAPH_BEGIN)
+        *graph = NULL;
     CUDA_ENTER(d);
     switch (step) {
-    case DEVICE_GRAPH_BEGIN:
-        CUDA_NOT_CAPTURING(d, "recording a second graph");
-        *graph = NULL;
-        CUDA_CHECK(d, cuda.cuStreamBeginCapture_v2(d->stream, CU_STREAM_CAPTURE_MODE_RELAXED), "cuStreamBeginCapture");
-        d->capturing = 1;
+    case DEVICE_GRAPH_BEGIN: code = begin_graph(d, graph); break;
+    case DEVICE_GRAPH_END: code = end_graph(d, *graph); break;
+    case DEVICE_GRAPH_RUN:
+        CUDA_CHECK(d, cuda.cuGraphLaunch(((struct cuda_graph *)*graph)->executable, d->stream), "cuGraphLaunch");
         break;
-    case DEVICE_GRAPH_END:
-        *graph = NULL;
-        if (!d->capturing)
-            return device_failed(GA_INVALID_ERROR, "no graph is being recorded");
-        return end_capture(d, graph);
-    case DEVICE_GRAPH_RUN: CUDA_CHECK(d, cuda.cuGraphLaunch(*graph, d->stream), "cuGraphLaunch"); break;
-    case DEVICE_GRAPH_RELEASE:
-        if (*graph)
-            CUDA_CHECK(d, cuda.cuGraphExecDestroy(*graph), "cuGraphExecDestroy");
-        *graph = NULL;
-        break;
+    case DEVICE_GRAPH_RELEASE: break;
     }
-    return GA_NO_ERROR;
+    if (*graph && (code != GA_NO_ERROR || step == DEVICE_GRAPH_RELEASE)) {
+        if (d->recording == *graph) {
+            d->recording = NULL;
+            d->recording_thread = 0;
+        }
+        release_graph(*graph);
+        *graph = NULL;
+    }
+    return code;
 }
 
 const device_table device_cuda = {
-    "cuda",     cuda_open,   cuda_close,  cuda_info,  cuda_alloc,      cuda_release,
-    cuda_write, cuda_read,   cuda_copy,   cuda_fill,  cuda_host_alloc, cuda_host_free,
-    cuda_build, cuda_kernel, cuda_launch, cuda_fence, cuda_sync,       cuda_graph,
+    "cuda",      cuda_open,  cuda_close, cuda_info,       cuda_alloc,     cuda_release, cuda_write,
+    cuda_read,   cuda_copy,  cuda_fill,  cuda_host_alloc, cuda_host_free, cuda_build,   cuda_kernel,
+    cuda_launch, cuda_fence, cuda_sync,  cuda_graph,      cuda_replace,
 };

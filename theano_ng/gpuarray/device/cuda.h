@@ -60,6 +60,15 @@ struct cuda_large_uploads {
     unsigned next;
 };
 
+/* A recorded graph */
+struct cuda_graph {
+    CUgraph graph;
+    CUgraphExec executable; /* NULL until the graph is ended */
+    unsigned launched;      /* number of launches */
+    CUgraphNode *launches;  /* the nodes of the launches, in their order */
+    unsigned count, room;   /* number of nodes in `launches`, and space for them */
+};
+
 typedef struct cuda_device {
     device base;
     CUdevice id;
@@ -70,9 +79,12 @@ typedef struct cuda_device {
     struct cuda_upload upload;
     struct cuda_large_uploads large;
     struct cuda_staging download;
-    int capability;        /* 90 means 9.0 */
-    _Atomic int capturing; /* launches are being recorded */
-    _Atomic int lost;      /* the driver reported that the context is unusable */
+    int capability; /* 90 means 9.0 */
+    /* Graphs are recorded in a separate stream, so that threads can copy and wait in `stream` at the same time. */
+    CUstream recorder;                  /* NULL until the first graph */
+    struct cuda_graph *recording;       /* NULL unless a graph is being recorded */
+    _Atomic uintptr_t recording_thread; /* the thread that records a graph, or 0 */
+    _Atomic int lost;                   /* the driver reported that the context is unusable */
     struct cuda_program *programs;
     struct cuda_kernel *kernels;
     struct cublas *cublas; /* see cublas.c; NULL until the first product */
@@ -114,12 +126,18 @@ static inline CUresult cuda_enter(cuda_device *d, struct cuda_guard *guard)
     struct cuda_guard guard_ __attribute__((cleanup(cuda_leave))); \
     CUDA_CHECK(d, cuda_enter(d, &guard_), "making a context current")
 
-/* Fail if the stream is recording launches. */
-#define CUDA_NOT_CAPTURING(d, what)                                                                      \
-    do {                                                                                                 \
-        if (__builtin_expect((d)->capturing, 0))                                                         \
-            return device_failed(GA_INVALID_ERROR, what " is not possible while launches are recorded"); \
-    } while (0)
+/* Whether this thread is recording a graph */
+static inline int cuda_is_recording(const cuda_device *d)
+{
+    uintptr_t thread = d->recording_thread;
+    return __builtin_expect(thread != 0, 0) && thread == (uintptr_t)pthread_self();
+}
+
+/* The stream of launches, copies on the device, fills and products of this thread */
+static inline CUstream cuda_stream(const cuda_device *d)
+{
+    return cuda_is_recording(d) ? d->recorder : d->stream;
+}
 
 /* ---- cublas.c ---- */
 void cublas_close(cuda_device *);
@@ -130,6 +148,8 @@ int cuda_build(device *, const char *text, int flags, const char *options, const
 int cuda_kernel(device *, void *program, const char *name, device_kernel *);
 int cuda_launch(device *, void *kernel, unsigned ndim, const size_t *groups, const size_t *group, size_t local_memory,
                 unsigned count, void *const *values, const size_t *sizes);
+int cuda_replace(device *, void *graph, unsigned number, void *kernel, unsigned ndim, const size_t *groups,
+                 const size_t *group, size_t local_memory, unsigned count, void *const *values, const size_t *sizes);
 void cuda_forget_programs(cuda_device *);
 /* Describe the compiler without loading it. */
 void cuda_compiler_name(char *text, size_t size);

@@ -17,6 +17,13 @@ typedef struct CUstream_st *CUstream;
 typedef struct CUevent_st *CUevent;
 typedef struct CUgraph_st *CUgraph;
 typedef struct CUgraphExec_st *CUgraphExec;
+typedef struct CUgraphNode_st *CUgraphNode;
+
+typedef struct CUDA_KERNEL_NODE_PARAMS_v1 {
+    CUfunction func;
+    unsigned gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes;
+    void **kernelParams, **extra;
+} CUDA_KERNEL_NODE_PARAMS_v1;
 
 enum {
     CUDA_SUCCESS = 0,
@@ -118,6 +125,8 @@ enum {
     X(cuStreamWaitEvent, (CUstream, CUevent, unsigned))                                                               \
     X(cuStreamBeginCapture_v2, (CUstream, int))                                                                       \
     X(cuStreamEndCapture, (CUstream, CUgraph *))                                                                      \
+    X(cuStreamGetCaptureInfo_v2,                                                                                      \
+      (CUstream, int *status, uint64_t *id, CUgraph *, const CUgraphNode **last, size_t *count))                      \
     X(cuEventCreate, (CUevent *, unsigned))                                                                           \
     X(cuEventDestroy_v2, (CUevent))                                                                                   \
     X(cuEventRecord, (CUevent, CUstream))                                                                             \
@@ -130,6 +139,7 @@ enum {
     X(cuLaunchKernel,                                                                                                 \
       (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **, void **)) \
     X(cuGraphInstantiateWithFlags, (CUgraphExec *, CUgraph, unsigned long long))                                      \
+    X(cuGraphExecKernelNodeSetParams, (CUgraphExec, CUgraphNode, const CUDA_KERNEL_NODE_PARAMS_v1 *))                 \
     X(cuGraphLaunch, (CUgraphExec, CUstream))                                                                         \
     X(cuGraphExecDestroy, (CUgraphExec))                                                                              \
     X(cuGraphDestroy, (CUgraph))

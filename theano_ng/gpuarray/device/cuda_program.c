@@ -252,7 +252,6 @@ int cuda_build(device *base, const char *text, int flags, const char *options, c
     if (flags & GA_USE_OPENCL)
         return device_failed(GA_UNSUPPORTED_ERROR,
                              "the kernel is an OpenCL kernel (by its flags), but the device is a CUDA device");
-    CUDA_NOT_CAPTURING(d, "building a program");
     CUDA_ENTER(d);
     int fresh = binary == NULL, code = GA_NO_ERROR;
     if (fresh) {
@@ -328,23 +327,25 @@ static int launch_failed(cuda_device *d, CUresult status, const struct cuda_kern
     return status == CUDA_ERROR_INVALID_VALUE || status == CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES ? GA_VALUE_ERROR : code;
 }
 
-int cuda_launch(device *base, void *handle, unsigned ndim, const size_t *groups, const size_t *group,
-                size_t local_memory, unsigned count, void *const *values, const size_t *sizes)
+/* The size of a launch, as the driver takes it */
+struct launch_size {
+    unsigned groups[3], group[3];
+};
+
+/* Convert the size of a launch, and check it. Let the kernel use as much local memory as the launch needs. */
+static int prepare_launch(cuda_device *d, struct cuda_kernel *kernel, unsigned ndim, const size_t *groups,
+                          const size_t *group, size_t local_memory, struct launch_size *size)
 {
-    cuda_device *d = (cuda_device *)base;
-    struct cuda_kernel *kernel = handle;
-    unsigned g[3] = {1, 1, 1}, t[3] = {1, 1, 1};
-    (void)count, (void)sizes; /* unused: the binary tells the driver the number and sizes of the arguments */
+    *size = (struct launch_size){{1, 1, 1}, {1, 1, 1}};
     for (unsigned i = 0; i < ndim; ++i) {
         if (__builtin_expect(groups[i] > UINT32_MAX || group[i] > UINT32_MAX, 0))
             return device_failed(
                 GA_VALUE_ERROR,
                 "the launch of %s has %zu groups of %zu threads, which exceeds the limits of the device", kernel->name,
                 groups[i], group[i]);
-        g[i] = (unsigned)groups[i];
-        t[i] = (unsigned)group[i];
+        size->groups[i] = (unsigned)groups[i];
+        size->group[i] = (unsigned)group[i];
     }
-    CUDA_ENTER(d);
     if (__builtin_expect(local_memory > kernel->local_memory, 0)) {
         CUresult status =
             local_memory <= INT32_MAX
@@ -352,11 +353,79 @@ int cuda_launch(device *base, void *handle, unsigned ndim, const size_t *groups,
                                           (int)local_memory)
                 : CUDA_ERROR_INVALID_VALUE;
         if (status != CUDA_SUCCESS)
-            return launch_failed(d, status, kernel, g, t, local_memory);
+            return launch_failed(d, status, kernel, size->groups, size->group, local_memory);
         kernel->local_memory = local_memory;
     }
+    return GA_NO_ERROR;
+}
+
+/* Remember the node of the launch that was recorded last. If a node is not found, `count` differs from `launched`, and no
+ * launch of the graph can be replaced. */
+static void note_launch(cuda_device *d, struct cuda_graph *graph)
+{
+    const CUgraphNode *last = NULL;
+    int status = 0;
+    size_t count = 0;
+    ++graph->launched;
+    if (graph->count == graph->room) {
+        unsigned room = 2 * graph->room + 16;
+        CUgraphNode *more = realloc(graph->launches, room * sizeof *more);
+        if (!more)
+            return;
+        graph->launches = more;
+        graph->room = room;
+    }
+    if (cuda.cuStreamGetCaptureInfo_v2(d->recorder, &status, NULL, NULL, &last, &count) == CUDA_SUCCESS && count == 1)
+        graph->launches[graph->count++] = last[0];
+}
+
+int cuda_launch(device *base, void *handle, unsigned ndim, const size_t *groups, const size_t *group,
+                size_t local_memory, unsigned count, void *const *values, const size_t *sizes)
+{
+    cuda_device *d = (cuda_device *)base;
+    struct cuda_kernel *kernel = handle;
+    struct launch_size size;
+    (void)count, (void)sizes; /* unused: the binary tells the driver the number and sizes of the arguments */
+    CUDA_ENTER(d);
+    int code = prepare_launch(d, kernel, ndim, groups, group, local_memory, &size);
+    if (code != GA_NO_ERROR)
+        return code;
+    const unsigned *g = size.groups, *t = size.group;
     CUresult status = cuda.cuLaunchKernel(kernel->function, g[0], g[1], g[2], t[0], t[1], t[2], (unsigned)local_memory,
-                                          d->stream, (void **)values, NULL);
-    return __builtin_expect(status == CUDA_SUCCESS, 1) ? GA_NO_ERROR
-                                                       : launch_failed(d, status, kernel, g, t, local_memory);
+                                          cuda_stream(d), (void **)values, NULL);
+    if (__builtin_expect(status != CUDA_SUCCESS, 0))
+        return launch_failed(d, status, kernel, g, t, local_memory);
+    if (cuda_is_recording(d))
+        note_launch(d, d->recording);
+    return GA_NO_ERROR;
+}
+
+int cuda_replace(device *base, void *recorded, unsigned number, void *handle, unsigned ndim, const size_t *groups,
+                 const size_t *group, size_t local_memory, unsigned count, void *const *values, const size_t *sizes)
+{
+    cuda_device *d = (cuda_device *)base;
+    struct cuda_graph *graph = recorded;
+    struct cuda_kernel *kernel = handle;
+    struct launch_size size;
+    (void)count, (void)sizes;
+    if (number >= graph->count || graph->count != graph->launched)
+        return device_failed(GA_UNSUPPORTED_ERROR, "launch %u of the graph cannot be replaced", number);
+    CUDA_ENTER(d);
+    int code = prepare_launch(d, kernel, ndim, groups, group, local_memory, &size);
+    if (code != GA_NO_ERROR)
+        return code;
+    CUDA_KERNEL_NODE_PARAMS_v1 params = {
+        .func = kernel->function,
+        .gridDimX = size.groups[0],
+        .gridDimY = size.groups[1],
+        .gridDimZ = size.groups[2],
+        .blockDimX = size.group[0],
+        .blockDimY = size.group[1],
+        .blockDimZ = size.group[2],
+        .sharedMemBytes = (unsigned)local_memory,
+        .kernelParams = (void **)values,
+    };
+    CUDA_CHECK(d, cuda.cuGraphExecKernelNodeSetParams(graph->executable, graph->launches[number], &params),
+               "cuGraphExecKernelNodeSetParams");
+    return GA_NO_ERROR;
 }

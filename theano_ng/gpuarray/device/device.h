@@ -1,4 +1,4 @@
-/* The interface of a back end: seventeen functions for devices, memory and kernels. cuda.c, opencl.c and stub.c each
+/* The interface of a back end: eighteen functions for devices, memory and kernels. cuda.c, opencl.c and stub.c each
  * define a table of these functions; code outside of these files does not depend on the back end.
  *
  * `close` and `release` return nothing. All other functions return GA_NO_ERROR or a code of gpuarray/error.h, and store
@@ -98,9 +98,15 @@ typedef struct device_table {
     /* Let the later work of `waiting` run after the earlier work of `first`. Both devices are of this back end. */
     int (*fence)(device *first, device *waiting);
     int (*sync)(device *);
-    /* Begin, end, run or release a CUDA graph. Launches between begin and end are recorded, not run. Back ends without
-     * graphs return GA_UNSUPPORTED_ERROR. */
+    /* Begin, end, run or release a CUDA graph. Launches, copies and fills between begin and end are recorded, not run;
+     * other calls are not affected. If begin or end fails, nothing is recorded any longer, and *graph is NULL. Back ends
+     * without graphs return GA_UNSUPPORTED_ERROR. */
     int (*graph)(device *, enum device_graph_step, void **graph);
+    /* Give launch number `number` of a graph, counted from 0, other arguments for later runs. The kernel, `ndim`, `count`
+     * and `sizes` are those of the recorded launch. After a failure, the graph can only be released. NULL in back
+     * ends without graphs. */
+    int (*replace)(device *, void *graph, unsigned number, void *kernel, unsigned ndim, const size_t *groups,
+                   const size_t *group, size_t local_memory, unsigned count, void *const *values, const size_t *sizes);
 } device_table;
 
 extern const device_table device_cuda, device_opencl, device_stub;

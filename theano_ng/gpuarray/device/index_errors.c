@@ -1,6 +1,8 @@
 /* Errors that kernels find in indices; index_errors.h explains the method. */
 #include "index_errors.h"
 
+#include "launch_queue.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -133,6 +135,7 @@ int gpucontext_watch(gpucontext *ctx, unsigned site, index_watch *watch)
     watch->slots = errors->slots;
     watch->launch = own_launch = INDEX_LAUNCH(++launches, own_slot - 1, site);
     watch->wait = own_slot == INDEX_SLOTS;
+    queue_number_next(ctx);
     if (errors->used < own_slot)
         errors->used = own_slot;
     errors->recent = 1;

@@ -669,7 +669,8 @@ static int opencl_graph(device *base, enum device_graph_step step, void **graph)
 }
 
 const device_table device_opencl = {
-    "opencl",     opencl_open,   opencl_close,  opencl_info,  opencl_alloc,      opencl_release,
-    opencl_write, opencl_read,   opencl_copy,   opencl_fill,  opencl_host_alloc, opencl_host_free,
-    opencl_build, opencl_kernel, opencl_launch, opencl_fence, opencl_sync,       opencl_graph,
+    "opencl",          opencl_open,      opencl_close, opencl_info,   opencl_alloc,
+    opencl_release,    opencl_write,     opencl_read,  opencl_copy,   opencl_fill,
+    opencl_host_alloc, opencl_host_free, opencl_build, opencl_kernel, opencl_launch,
+    opencl_fence,      opencl_sync,      opencl_graph, NULL,
 };

@@ -8,11 +8,12 @@
  * size if the rest is usable. A treap of the free blocks, ordered by size, makes these operations O(log n).
  *
  * Most programs request the same sizes again and again. So a released block first goes, unmerged, to the shelf of its
- * size, and can be reused from there in constant time. If a request finds no block on the shelf of its size, the blocks
- * on all shelves move into the heaps.
+ * size, and is reused from there. If a request finds no block on the shelf of its size, the blocks on all shelves move
+ * into the heaps. A shelf, too, gives the block in the oldest segment at the lowest offset. So a function that is called
+ * again gets the same blocks, which recorded graphs rely on (launch_queue.c).
  *
  * `pool_counts` records the number and total size of the allocations from the device. */
-#include "context.h"
+#include "launch_queue.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +40,7 @@ struct block {
     device_memory memory; /* allocated when the block is first used; 0 before */
     struct block *before, *after;
     struct block *chunk; /* block of the large heap that contains this block; NULL in the large heap */
-    /* children in the treap; `right` is also the next block on a shelf, or the next spare record */
+    /* children in the treap; on a shelf, the first child and the next sibling; `right` is also the next spare record */
     struct block *left, *right;
     uint32_t priority;
     uint8_t state, heap;
@@ -58,7 +59,7 @@ struct segment {
 };
 
 struct shelf {
-    struct block *first;
+    struct block *first; /* the root of a pairing heap */
     size_t size;
 };
 
@@ -119,8 +120,12 @@ static struct block *block_new(struct pool *pool, struct segment *segment, size_
 
 static void block_drop_memory(struct pool *pool, struct block *block)
 {
-    if (block->owns)
+    if (block->owns) {
+        /* Collected calls may use the memory. If memory is an address in the segment, the address stays valid. */
+        if (!pool->context->info.shares_addresses)
+            queue_give(pool->context);
         pool->context->table->release(pool->context->device, block->memory, 1);
+    }
     block->memory = block->owns = 0;
 }
 
@@ -133,13 +138,16 @@ static void block_forget(struct pool *pool, struct block *block)
 
 /* ---- free blocks, in the order of sizes ---- */
 
-static int block_less(const struct block *a, const struct block *b)
+static int block_before(const struct block *a, const struct block *b)
 {
-    if (a->size != b->size)
-        return a->size < b->size;
     if (a->segment != b->segment)
         return a->segment->number < b->segment->number;
     return a->offset < b->offset;
+}
+
+static int block_less(const struct block *a, const struct block *b)
+{
+    return a->size != b->size ? a->size < b->size : block_before(a, b);
 }
 
 /* Split a treap into two treaps: the blocks before `at`, and the other blocks. */
@@ -279,14 +287,57 @@ static struct shelf *shelf_of(struct pool *pool, size_t size)
     return &pool->shelves[(size / MINIMUM * 0x9E3779B97F4A7C15u) >> 58];
 }
 
+/* Join two pairing heaps. */
+static struct block *shelf_join(struct block *a, struct block *b)
+{
+    if (!a || !b)
+        return a ? a : b;
+    if (block_before(b, a)) {
+        struct block *other = a;
+        a = b;
+        b = other;
+    }
+    b->right = a->left;
+    a->left = b;
+    return a;
+}
+
+static void shelf_add(struct shelf *shelf, struct block *block)
+{
+    block->state = ON_SHELF;
+    block->left = block->right = NULL;
+    shelf->first = shelf_join(shelf->first, block);
+}
+
+/* Take the first block from a shelf that is not empty. Its children are joined in pairs, then the pairs are joined. */
+static struct block *shelf_take(struct shelf *shelf)
+{
+    struct block *taken = shelf->first, *rest = taken->left, *pairs = NULL, *joined = NULL;
+    while (rest) {
+        struct block *a = rest, *b = a->right;
+        rest = b ? b->right : NULL;
+        a->right = NULL;
+        if (b)
+            b->right = NULL;
+        a = shelf_join(a, b);
+        a->right = pairs;
+        pairs = a;
+    }
+    while (pairs) {
+        struct block *pair = pairs;
+        pairs = pair->right;
+        pair->right = NULL;
+        joined = shelf_join(joined, pair);
+    }
+    shelf->first = joined;
+    return taken;
+}
+
 static void shelves_clear(struct pool *pool)
 {
     for (struct shelf *shelf = pool->shelves; shelf < pool->shelves + SHELVES; ++shelf)
-        while (shelf->first) {
-            struct block *block = shelf->first;
-            shelf->first = block->right;
-            heap_put(pool, block);
-        }
+        while (shelf->first)
+            heap_put(pool, shelf_take(shelf));
 }
 
 /* ---- segments ---- */
@@ -327,6 +378,7 @@ static int segment_new(struct pool *pool, size_t size, struct block **block)
 /* Return the segment's memory to the device. The memory of its blocks must have been released before. */
 static void segment_free(struct pool *pool, struct segment *segment)
 {
+    queue_give(pool->context);
     pool->context->table->release(pool->context->device, segment->memory, 0);
     pool->counts.reserved -= segment->size;
     if (segment->previous)
@@ -486,8 +538,7 @@ int pool_alloc(gpucontext *context, size_t size, gpudata *data)
     size_t whole = size ? (size + pool->alignment - 1) & ~(pool->alignment - 1) : pool->alignment;
     struct shelf *shelf = shelf_of(pool, whole);
     if (shelf->first && shelf->size == whole) {
-        block = shelf->first;
-        shelf->first = block->right;
+        block = shelf_take(shelf);
         return assign_block(pool, block, data);
     }
     if (!pool->keeps) {
@@ -528,9 +579,7 @@ void pool_release(gpucontext *context, gpudata *data)
         heap_put(pool, block);
         return;
     }
-    block->state = ON_SHELF;
-    block->right = shelf->first;
-    shelf->first = block;
+    shelf_add(shelf, block);
     shelf->size = block->wanted;
 }
 

@@ -43,7 +43,7 @@ struct stub_program {
 typedef struct stub_device {
     device base;
     unsigned number;
-    int capturing;
+    void *recording; /* the graph that is being recorded */
     struct stub_program *programs;
     struct stub_kernel *kernels;
 } stub_device;
@@ -149,13 +149,6 @@ static int counted(device *base, enum stub_call call)
             return code_;                \
     } while (0)
 
-/* Fail while a graph is being recorded, as a real device does. */
-#define NOT_CAPTURING(base, what)                                                                        \
-    do {                                                                                                 \
-        if (((stub_device *)(base))->capturing)                                                          \
-            return device_failed(GA_INVALID_ERROR, what " is not possible while launches are recorded"); \
-    } while (0)
-
 /* ---- devices ---- */
 
 static int stub_open(const char *name, int flags, device **opened)
@@ -234,7 +227,6 @@ static int stub_alloc(device *base, device_memory parent, size_t offset, size_t 
         ++state->allocated;
         return GA_NO_ERROR;
     }
-    NOT_CAPTURING(base, "allocation");
     NOTE(base, "alloc %zu", size);
     if (size > state->capacity || state->held > state->capacity - size)
         return device_failed(GA_MEMORY_ERROR, "out of memory");
@@ -273,7 +265,6 @@ static char *at(device_memory memory, size_t offset)
 static int stub_write(device *base, device_memory to, size_t offset, const void *from, size_t size)
 {
     COUNTED(base, STUB_WRITE);
-    NOT_CAPTURING(base, "a transfer from the host");
     NOTE(base, "write %zu", size);
     state_of(base)->written += size;
     memcpy(at(to, offset), from, size);
@@ -283,7 +274,6 @@ static int stub_write(device *base, device_memory to, size_t offset, const void 
 static int stub_read(device *base, void *to, device_memory from, size_t offset, size_t size)
 {
     COUNTED(base, STUB_READ);
-    NOT_CAPTURING(base, "a transfer to the host");
     NOTE(base, "read %zu", size);
     state_of(base)->read += size;
     memcpy(to, at(from, offset), size);
@@ -309,7 +299,6 @@ static int stub_fill(device *base, device_memory memory, size_t offset, size_t s
 
 static int stub_host_alloc(device *base, size_t size, void **memory)
 {
-    NOT_CAPTURING(base, "allocation");
     *memory = malloc(size);
     return *memory ? GA_NO_ERROR : device_failed(GA_MEMORY_ERROR, "the host is out of memory");
 }
@@ -331,7 +320,6 @@ static int stub_build(device *base, const char *text, int flags, const char *opt
     (void)flags, (void)options;
     memset(made, 0, sizeof *made);
     COUNTED(base, STUB_BUILD);
-    NOT_CAPTURING(base, "building a program");
     NOTE(base, "build %s", binary ? "of a binary" : "of a text");
     if (!binary && state_of(base)->recording)
         note_program(stub->number, text);
@@ -423,7 +411,6 @@ static int stub_fence(device *first, device *waiting)
 static int stub_sync(device *base)
 {
     COUNTED(base, STUB_SYNC);
-    NOT_CAPTURING(base, "waiting");
     NOTE(base, "sync");
     return GA_NO_ERROR;
 }
@@ -434,22 +421,31 @@ static int stub_graph(device *base, enum device_graph_step step, void **graph)
     static const char *const names[] = {"begin", "end", "run", "release"};
     stub_device *stub = (stub_device *)base;
     uint64_t *launches = &state_of(base)->calls[STUB_LAUNCH];
-    COUNTED(base, STUB_GRAPH);
+    int code = step == DEVICE_GRAPH_RELEASE ? GA_NO_ERROR : counted(base, STUB_GRAPH);
+    if (step == DEVICE_GRAPH_BEGIN)
+        *graph = NULL;
+    if (code != GA_NO_ERROR && step == DEVICE_GRAPH_END) {
+        free(*graph);
+        *graph = stub->recording = NULL;
+    }
+    if (code != GA_NO_ERROR)
+        return code;
     NOTE(base, "graph %s", names[step]);
     switch (step) {
     case DEVICE_GRAPH_BEGIN:
-        NOT_CAPTURING(base, "recording a graph");
+        if (stub->recording)
+            return device_failed(GA_INVALID_ERROR, "a graph is being recorded already");
         if (!(*graph = malloc(sizeof(uint64_t))))
             return device_failed(GA_MEMORY_ERROR, "the host is out of memory");
         *(uint64_t *)*graph = *launches;
-        stub->capturing = 1;
+        stub->recording = *graph;
         break;
     case DEVICE_GRAPH_END:
-        if (!stub->capturing)
+        if (!stub->recording)
             return device_failed(GA_INVALID_ERROR, "no graph is being recorded");
         *(uint64_t *)*graph = *launches - *(uint64_t *)*graph;
         *launches -= *(uint64_t *)*graph; /* do not count launches that were recorded, not run */
-        stub->capturing = 0;
+        stub->recording = NULL;
         break;
     case DEVICE_GRAPH_RUN: *launches += *(uint64_t *)*graph; break;
     case DEVICE_GRAPH_RELEASE:
@@ -460,8 +456,20 @@ static int stub_graph(device *base, enum device_graph_step step, void **graph)
     return GA_NO_ERROR;
 }
 
+static int stub_replace(device *base, void *graph, unsigned number, void *kernel, unsigned ndim, const size_t *groups,
+                        const size_t *group, size_t local_memory, unsigned count, void *const *values,
+                        const size_t *sizes)
+{
+    (void)ndim, (void)groups, (void)group, (void)local_memory, (void)count, (void)values, (void)sizes;
+    COUNTED(base, STUB_GRAPH);
+    if (number >= *(uint64_t *)graph)
+        return device_failed(GA_INVALID_ERROR, "the graph has no launch %u", number);
+    NOTE(base, "graph replace %u %s", number, ((struct stub_kernel *)kernel)->name);
+    return GA_NO_ERROR;
+}
+
 const device_table device_stub = {
-    "stub",     stub_open,   stub_close,  stub_info,  stub_alloc,      stub_release,
-    stub_write, stub_read,   stub_copy,   stub_fill,  stub_host_alloc, stub_host_free,
-    stub_build, stub_kernel, stub_launch, stub_fence, stub_sync,       stub_graph,
+    "stub",      stub_open,  stub_close, stub_info,       stub_alloc,     stub_release, stub_write,
+    stub_read,   stub_copy,  stub_fill,  stub_host_alloc, stub_host_free, stub_build,   stub_kernel,
+    stub_launch, stub_fence, stub_sync,  stub_graph,      stub_replace,
 };

@@ -7,6 +7,7 @@ from theano_ng.gof.optdb import DB
 from theano_ng.gof.rewriting import GraphToGPULocalOptGroup, Optimizer, copy_stack_trace
 from theano_ng.gof.toolbox import ReplaceValidate
 from theano_ng.gpuarray.basic_ops import GpuFromHost, HostFromGpu, host_from_gpu, infer_context_name
+from theano_ng.gpuarray.transfers import infer_by_default
 from theano_ng.gpuarray.type import ContextNotDefined, GpuArrayType, get_context, gpu_supported, move_to_gpu
 from theano_ng.tensor.indexing.subtensor import Subtensor
 from theano_ng.tensor.shaping.allocation import Alloc, AllocEmpty
@@ -100,7 +101,9 @@ class GraphToGPU(Optimizer):
                 return None
         else:
             return None
-        outputs = rule_outputs(self.group.transform(node.op, context_name, inputs, node.outputs), inputs)
+        inputs = [sent_to(context_name, v) for v in inputs]
+        with infer_by_default(context_name):
+            outputs = rule_outputs(self.group.transform(node.op, context_name, inputs, node.outputs), inputs)
         return outputs if outputs is None or len(outputs) == len(node.outputs) else None
 
     def print_summary(self, stream=None, level=0, depth=-1):
@@ -119,6 +122,13 @@ def was_sent(v):
     precedence over such transfers.
     """
     return v.owner is not None and isinstance(v.owner.op, GpuFromHost)
+
+
+def sent_to(context_name, v):
+    """Return a variable that is sent to this context, if `v` is the transfer of a host variable. Otherwise return `v`."""
+    if isinstance(v.type, GpuArrayType) and was_sent(v) and v.type.context_name != context_name:
+        return GpuFromHost(context_name)(v.owner.inputs[0])
+    return v
 
 
 def rule_outputs(new, inputs):

@@ -25,7 +25,10 @@ cdef void _keep(gpucontext *ctx, const char *text, int flags, const char *option
 
 
 cdef void *_release_gil() noexcept nogil:
-    return PyEval_SaveThread() if PyGILState_Check() else NULL
+    if not PyGILState_Check():
+        return NULL
+    queue_close_any()
+    return PyEval_SaveThread()
 
 
 cdef void _acquire_gil(void *given) noexcept nogil:
@@ -196,6 +199,7 @@ cdef public class GpuContext [object PyGpuContextObject, type _PyGpuContextType]
     def sync(self):
         """Wait until the device has done all its work."""
         cdef int code
+        queue_close_any()
         with nogil:
             code = gpucontext_sync(self.ctx)
         pygpu_raise(self.ctx, code)
@@ -355,6 +359,29 @@ cdef public class GpuContext [object PyGpuContextObject, type _PyGpuContextType]
     def largest_memblock(self):
         """The number of bytes of the largest possible array."""
         return _number(self, GA_CTX_PROP_LARGEST_MEMBLOCK)
+
+    def work_queue(self, size_t open_queue):
+        """Return the address of the context's `WorkQueue` (gof/work_queue.h), which collects launches for graphs.
+
+        Parameters
+        ----------
+        open_queue : int
+            The address of the pointer to the open queue of the process.
+        """
+        cdef WorkQueue *queue = launch_queue_of(self.ctx, <WorkQueue **>open_queue, raise_collected)
+        if queue == NULL:
+            raise MemoryError()
+        return <size_t>queue
+
+    @property
+    def graphs(self):
+        """What functions with graphs have done on the device: a dict with the number of graphs that were ``recorded``,
+        of their ``runs``, of the calls in these runs (``in_runs``), of the calls whose arguments were ``replaced`` for
+        these runs, and of the ``calls`` that were made one by one.
+        """
+        cdef queue_counts counts
+        queue_count(self.ctx, &counts)
+        return {"recorded": counts.recorded, "runs": counts.runs, "in_runs": counts.in_runs, "replaced": counts.replaced, "calls": counts.calls}
 
     @property
     def memory(self):

@@ -115,6 +115,15 @@ cdef extern from "context.h" nogil:
         void (*keep)(gpucontext *, const char *text, int flags, const char *options, const void *binary, size_t size) noexcept
     program_cache device_program_cache
     void pool_count(gpucontext *, pool_counts *)
+
+cdef extern from "launch_queue.h":
+    ctypedef struct WorkQueue:
+        pass
+    ctypedef struct queue_counts:
+        unsigned long long calls, recorded, runs, replaced, in_runs
+    WorkQueue *launch_queue_of(gpucontext *, WorkQueue **open_queue, int (*raise_)(gpucontext *, int code) except -1)
+    void queue_close_any() nogil
+    void queue_count(gpucontext *, queue_counts *)
     void pool_trim(gpucontext *)
     char *numbered_listing(const char *text, const char *log)
 

@@ -75,6 +75,13 @@ cdef public int pygpu_raise(gpucontext *ctx, int code) except -1:
     raise _EXCEPTIONS.get(code, GpuArrayException)(gpucontext_error(ctx, code).decode("utf-8", "replace"))
 
 
+cdef int raise_collected(gpucontext *ctx, int code) except -1:
+    """Raise the error of a launch that was collected. The virtual machine adds the node to the message."""
+    if code == GA_MEMORY_ERROR:
+        return pygpu_raise(ctx, code)
+    raise RuntimeError("gpuarray error: " + gpucontext_error(ctx, code).decode("utf-8", "replace"))
+
+
 include "element_types.pxi"
 include "contexts.pxi"
 include "new_arrays.pxi"
@@ -428,6 +435,7 @@ cdef public class GpuArray [object PyGpuArrayObject, type _PyGpuArrayType]:
             return self
         whole = self if self.ga.flags & GA_C_CONTIGUOUS else pygpu_copy(self, GA_C_ORDER)
         made = pygpu_empty(self.ga.nd, self.ga.dimensions, self.ga.typecode, GA_C_ORDER, new_ctx, type(self))
+        queue_close_any()
         with nogil:
             code = GpuArray_transfer(&made.ga, &whole.ga)
         pygpu_raise(new_ctx.ctx, code)
@@ -451,6 +459,7 @@ cdef public class GpuArray [object PyGpuArrayObject, type _PyGpuArrayType]:
             return
         flat = host.reshape(-1).view(np.int8)
         data = &flat[0]
+        queue_close_any()
         with nogil:
             code = GpuArray_write(&self.ga, data, size)
         pygpu_raise(self.context.ctx, code)
@@ -472,6 +481,7 @@ cdef public class GpuArray [object PyGpuArrayObject, type _PyGpuArrayType]:
             return
         flat = (dst if contiguous else dst.T).reshape(-1).view(np.int8)
         data = &flat[0]
+        queue_close_any()
         with nogil:
             code = GpuArray_read(data, size, &self.ga)
         pygpu_raise(self.context.ctx, code)

@@ -11,7 +11,9 @@ import os
 import sys
 
 import theano_ng as theano
+from theano_ng.configdefaults import config
 from theano_ng.gpuarray import devices
+from theano_ng.gpuarray.contexts import get_context
 from theano_ng.gpuarray.device.tests import native
 from theano_ng.gpuarray.transfers import GpuFromHost, HostFromGpu
 from theano_ng.gpuarray.type import GpuArrayType
@@ -19,7 +21,18 @@ from theano_ng.tensor.type import TensorType
 
 TABLE = os.path.join(os.path.dirname(__file__), "program_counts.txt")
 EXAMPLES = os.path.join(os.path.dirname(os.path.dirname(theano.__file__)), "examples", "on_device.py")
-COLUMNS = ("launches", "fills", "copies", "uploads", "downloads", "bytes up", "waits", "host arrays")
+COLUMNS = (
+    "launches",
+    "fills",
+    "copies",
+    "uploads",
+    "downloads",
+    "bytes up",
+    "waits",
+    "host arrays",
+    "graphs",
+    "replaced",
+)
 
 
 def programs():
@@ -56,7 +69,18 @@ def counts(module, name):
     step(*values)
     state = library.stub_of(0).contents
     calls = [state.count(call) for call in ("launch", "fill", "copy", "write", "read")]
-    return [*calls, state.written, state.count("sync"), len(arrays_on_host(step))]
+    return [*calls, state.written, state.count("sync"), len(arrays_on_host(step)), *graphs(module, name)]
+
+
+def graphs(module, name):
+    """Return how many graphs a step of a program runs, and in how many of their launches it replaces arguments."""
+    inputs, cost, updates, draw = module.program(name)
+    with config.change_flags({"gpuarray.graph": "on"}):
+        step = theano.function(inputs, cost, updates=updates)
+    for _ in range(12):
+        before = get_context(None).graphs
+        step(*draw())
+    return [get_context(None).graphs[key] - before[key] for key in ("runs", "replaced")]
 
 
 def table(names=()):

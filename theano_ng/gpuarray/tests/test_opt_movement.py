@@ -13,7 +13,7 @@ from theano_ng.configparser import change_flags
 from theano_ng.gpuarray.advanced_subtensor import GpuAdvancedSubtensor1
 from theano_ng.gpuarray.elemwise import GpuElemwise, GpuElemwiseOfNumbers
 from theano_ng.gpuarray.opt.movement import _element_inputs, only_moves
-from theano_ng.gpuarray.tests.device import context
+from theano_ng.gpuarray.tests.device import context, other_context
 from theano_ng.gpuarray.transfers import GpuFromHost, HostFromGpu
 from theano_ng.gpuarray.type import GpuArrayType, gpuarray_shared_constructor
 
@@ -97,6 +97,18 @@ class TestMovement(unittest.TestCase):
                 for expected, actual in zip(*results):
                     np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6)
         self.assertGreater(device_nodes, 60)
+
+    def test_inputs_are_sent_to_the_device_of_the_other_operands(self):
+        other = other_context(self)
+        w = gpuarray_shared_constructor(np.eye(N, dtype="float32"), target=other)
+        x = T.fmatrix()
+        for out in (T.dot(x, w), T.dot(x.transfer(other), w), x - w, T.tanh(w * x), T.dot(w, T.exp(x + w))):
+            f = theano.function([x], out, mode=self.mode)
+            nodes = f.maker.fgraph.toposort()
+            names = {v.type.context_name for n in nodes for v in n.outputs if isinstance(v.type, GpuArrayType)}
+            self.assertEqual(names, {other})
+            value = np.arange(N * N, dtype="float32").reshape(N, N)
+            np.testing.assert_allclose(f(value), out.eval({x: value}), rtol=1e-6)
 
     def test_other_readers_stay_on_the_device(self):
         """A view that a kernel and a host node read is made on both sides. The input is transferred once."""

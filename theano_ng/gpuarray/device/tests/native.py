@@ -219,7 +219,7 @@ class Table(Structure):
     _fields_ = [("name", c_char_p)] + [
         (name, c_void_p)
         for name in (
-            "open close info alloc release write read copy fill host_alloc host_free build kernel launch fence sync graph"
+            "open close info alloc release write read copy fill host_alloc host_free build kernel launch fence sync graph replace"
         ).split()
     ]
 
@@ -238,6 +238,7 @@ class Kernel(Structure):
 
 _PROGRAM = (c_int, c_void_p, c_char_p, c_int, c_char_p, c_char_p, c_size_t, POINTER(Program))
 _LENGTHS = POINTER(c_size_t)
+_LAUNCH = (c_void_p, c_uint, _LENGTHS, _LENGTHS, c_size_t, c_uint, POINTER(c_void_p), _LENGTHS)
 _TABLE = {
     "alloc": (c_int, c_void_p, c_uint64, c_size_t, c_size_t, POINTER(c_uint64)),
     "release": (None, c_void_p, c_uint64, c_int),
@@ -247,7 +248,8 @@ _TABLE = {
     "fill": (c_int, c_void_p, c_uint64, c_size_t, c_size_t, c_uint8),
     "build": _PROGRAM,
     "kernel": (c_int, c_void_p, c_void_p, c_char_p, POINTER(Kernel)),
-    "launch": (c_int, c_void_p, c_void_p, c_uint, _LENGTHS, _LENGTHS, c_size_t, c_uint, POINTER(c_void_p), _LENGTHS),
+    "launch": (c_int, c_void_p, *_LAUNCH),
+    "replace": (c_int, c_void_p, c_void_p, c_uint, *_LAUNCH),
     "fence": (c_int, c_void_p, c_void_p),
     "sync": (c_int, c_void_p),
     "graph": (c_int, c_void_p, c_int, POINTER(c_void_p)),
@@ -261,7 +263,7 @@ class Device:
         self._library = library
         self.pointer = pointer
         table = Table.from_address(c_void_p.from_address(pointer).value)
-        self._functions = {name: ctypes.CFUNCTYPE(*kind)(getattr(table, name)) for name, kind in _TABLE.items()}
+        self._functions = {name: ctypes.CFUNCTYPE(*kind)(getattr(table, name) or 0) for name, kind in _TABLE.items()}
 
     def call(self, name, *args):
         """Call a function of the table; raise the error that the device reports."""
@@ -302,11 +304,18 @@ class Device:
 
     def launch(self, kernel, groups, group, local_memory=0, arguments=()):
         """Launch a kernel; `arguments` are objects of ctypes."""
+        self._launch("launch", (), kernel, groups, group, local_memory, arguments)
+
+    def replace(self, graph, number, kernel, groups, group, local_memory=0, arguments=()):
+        """Replace the arguments of a launch in a graph."""
+        self._launch("replace", (graph, number), kernel, groups, group, local_memory, arguments)
+
+    def _launch(self, function, first, kernel, groups, group, local_memory, arguments):
         n, m = len(groups), max(len(arguments), 1)
         values = (c_void_p * m)(*[ctypes.addressof(one) for one in arguments])
         sizes = (c_size_t * m)(*[ctypes.sizeof(one) for one in arguments])
         lengths = (c_size_t * n)(*groups), (c_size_t * n)(*group)
-        self.call("launch", kernel.handle, n, *lengths, local_memory, len(arguments), values, sizes)
+        self.call(function, *first, kernel.handle, n, *lengths, local_memory, len(arguments), values, sizes)
 
 
 def memory_of(data):

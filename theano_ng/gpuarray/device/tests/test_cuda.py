@@ -11,6 +11,8 @@ import unittest
 from concurrent.futures import ThreadPoolExecutor
 from ctypes import byref, c_char_p, c_double, c_int, c_size_t, c_uint64, c_void_p
 
+import numpy as np
+
 from theano_ng.gpuarray.device import loader
 from theano_ng.gpuarray.device.tests import native
 
@@ -458,7 +460,9 @@ class TestThreads(WithFake):
         device, sources = os.path.dirname(HERE), os.path.join(HERE, "stub_cuda")
         files = sorted(glob.glob(os.path.join(device, "*.c")))
         program = os.path.join(self.folder, "threads")
-        include = ["-I", device, "-I", os.path.join(os.path.dirname(device), "include")]
+        gpuarray = os.path.dirname(device)
+        folders = (device, os.path.join(gpuarray, "include"), os.path.join(os.path.dirname(gpuarray), "gof"))
+        include = [word for folder in folders for word in ("-I", folder)]
         options = ["-fsanitize=thread", "-g", "-O1", "-w"]
         command = ["gcc", *options, *include, "-o", program, os.path.join(sources, "threads.c"), *files, "-ldl", "-lm"]
         if not files:
@@ -643,24 +647,57 @@ class TestOrder(WithFake):
         self.assertIsNone(self.graph_of.value)
         self.assertIn("cuStreamBeginCapture 2", self.calls())  # 2: memory may be allocated meanwhile
 
-    def test_what_a_graph_cannot_record(self):
-        device, memory, content = self.device, self.memory, ctypes.create_string_buffer(8)
+    def test_transfers_and_waiting_are_not_recorded(self):
+        device, memory, other = self.device, self.memory, self.open("cuda1").device
         self.graph(self.BEGIN)
-        for call in (
-            ("write", memory, 0, b"x" * 8, 8),
-            ("read", content, memory, 0, 8),
-            ("sync",),
-            ("graph", self.BEGIN, byref(c_void_p())),
-            ("fence", self.open("cuda1").device.pointer),
-            ("build", b"", 0, None, None, 0, byref(native.Program())),
-        ):
-            with self.assertRaisesRegex(native.DeviceError, " is not possible while launches are recorded$") as caught:
-                device.call(*call)
-            self.assertEqual(caught.exception.code, native.GA_INVALID_ERROR)
+        device.call("write", memory, 0, b"abcdefgh" * 2, 16)
+        device.call("copy", memory, 8, memory, 0, 4)
+        self.assertEqual(device.read(memory, 16), b"abcdefgh" * 2)
+        device.call("fence", other.pointer)
+        device.call("sync")
+        with self.assertRaisesRegex(native.DeviceError, "a graph is being recorded already"):
+            device.call("graph", self.BEGIN, byref(c_void_p()))
         self.graph(self.END)
+        self.assertEqual(device.read(memory, 16), b"abcdefgh" * 2)
+        device.call("write", memory, 0, b"ijkl", 4)
+        self.graph(self.RUN)
+        self.assertEqual(device.read(memory, 16), b"ijklefghijklefgh")
         self.graph(self.RELEASE)
         with self.assertRaisesRegex(native.DeviceError, "no graph is being recorded"):
             self.graph(self.END)
+
+    def test_arguments_are_replaced(self):
+        device, memory = self.device, self.memory
+        kernel = device.kernel(device.build("KERNEL void accumulate() {}")[0], "accumulate")
+        device.call("write", memory, 0, np.array([1.0, 2]).tobytes(), 16)
+        self.graph(self.BEGIN)
+        for number in (5.0, 7.0):
+            device.call("copy", memory, 8, memory, 0, 8)
+            device.launch(kernel, [1], [32], 0, [c_uint64(memory), c_double(number)])
+        self.graph(self.END)
+
+        def run():
+            self.graph(self.RUN)
+            return list(np.frombuffer(device.read(memory, 16)))
+
+        self.assertEqual(run(), [3 * (3 * 1 + 5) + 7, 8])
+        device.replace(self.graph_of, 1, kernel, [2], [64], 0, [c_uint64(memory), c_double(-1)])
+        self.assertEqual(run(), [3 * (3 * 31 + 5) - 1, 98])
+        with self.assertRaisesRegex(native.DeviceError, "launch 2 of the graph cannot be replaced"):
+            device.replace(self.graph_of, 2, kernel, [2], [64], 0, [c_uint64(memory), c_double(-1)])
+        self.graph(self.RELEASE)
+
+    def test_a_driver_that_does_not_tell_the_nodes(self):
+        device, memory = self.device, self.memory
+        kernel = device.kernel(device.build("KERNEL void accumulate() {}")[0], "accumulate")
+        self.graph(self.BEGIN)
+        self.fake.fake_fail(b"cuStreamGetCaptureInfo", 900, 0)
+        for _ in range(2):
+            device.launch(kernel, [1], [32], 0, [c_uint64(memory), c_double(1)])
+        self.graph(self.END)
+        with self.assertRaisesRegex(native.DeviceError, "launch 0 of the graph cannot be replaced"):
+            device.replace(self.graph_of, 0, kernel, [1], [32], 0, [c_uint64(memory), c_double(2)])
+        self.graph(self.RELEASE)
 
     def test_a_graph_that_fails_leaves_nothing(self):
         for name in (b"cuStreamBeginCapture", b"cuStreamEndCapture", b"cuGraphInstantiateWithFlags"):

@@ -1,7 +1,8 @@
 /* A fake libcuda and libnvrtc in one file, for machines that have neither. The calls of cuda.c are recorded, and tests
  * set the results.
  * Copies, fills and launches are deferred until a caller waits for them, as on a real device, so that tests detect
- * memory that is reused too early. Several threads can call the functions. With `delay`, calls that wait return late, so
+ * memory that is reused too early. A kernel called "accumulate" computes y[0] = 3 * y[0] + x from its arguments y and x
+ * (a number); other kernels do nothing. Several threads can call the functions. With `delay`, calls that wait return late, so
  * that another thread runs between the end of the work and the return.
  *
  * -DFAKE_WITHOUT_GRAPHS leaves out cuGraphLaunch, as an old driver does. */
@@ -131,6 +132,7 @@ struct work {
     const void *from;
     size_t size;
     int byte, number;
+    double value;
     CUevent event;
     void (*call)(void *);
 };
@@ -150,12 +152,13 @@ struct CUevent_st {
     int number;      /* number of the last cuEventRecord of this event; earlier records have no effect */
 };
 
+/* A graph that was captured. The graph owns the work, which its executable graphs use. A node is a piece of the work. */
 struct CUgraph_st {
     struct work *first;
 };
 
 struct CUgraphExec_st {
-    struct work *first;
+    CUgraph graph;
 };
 
 struct CUmod_st {
@@ -189,6 +192,8 @@ static void until(CUstream stream, CUevent event)
             memset(work->to, work->byte, work->size);
         else if (work->kind == 'f')
             work->call(work->to);
+        else if (work->kind == 'l' && work->to)
+            *(double *)work->to = 3 * *(double *)work->to + work->value;
         else if (work->kind == 'w' && work->event->stream)
             until(work->event->stream, work->event);
         else if (work->kind == 'e' && work->number == work->event->number) {
@@ -217,6 +222,16 @@ static void put(CUstream stream, struct work made)
     struct work ***end = stream->capturing ? &stream->captured_end : &stream->end;
     **end = work;
     *end = &work->next;
+}
+
+/* Set the arguments of a launch. */
+static CUresult set_launch(struct work *work, CUfunction function, void **values)
+{
+    if (strcmp(function->name, "accumulate") == 0) {
+        work->to = *(void **)values[0];
+        work->value = *(double *)values[1];
+    }
+    return 0;
 }
 
 #define NEEDS_CONTEXT   \
@@ -630,9 +645,26 @@ CUresult cuStreamBeginCapture_v2(CUstream stream, int mode)
     return 0;
 }
 
+CUresult cuStreamGetCaptureInfo_v2(CUstream stream, int *status, uint64_t *id, CUgraph *graph, const CUgraphNode **last,
+                                   size_t *count)
+{
+    (void)id, (void)graph;
+    static CUgraphNode node;
+    CALL("cuStreamGetCaptureInfo");
+    node = NULL;
+    for (struct work *work = stream->captured; work; work = work->next)
+        node = (CUgraphNode)work;
+    *status = stream->capturing;
+    *last = &node;
+    *count = node ? 1 : 0;
+    return 0;
+}
+
 CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
 {
     note("cuStreamEndCapture");
+    if (!stream->capturing)
+        return CUDA_ERROR_INVALID_VALUE;
     stream->capturing = 0;
     *graph = calloc(1, sizeof **graph);
     (*graph)->first = stream->captured;
@@ -647,34 +679,35 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec *executable, CUgraph graph, uns
     (void)flags;
     CALL("cuGraphInstantiateWithFlags");
     *executable = calloc(1, sizeof **executable);
-    (*executable)->first = graph->first;
-    graph->first = NULL;
+    (*executable)->graph = graph;
     ++state.graphs;
     return 0;
+}
+
+CUresult cuGraphExecKernelNodeSetParams(CUgraphExec executable, CUgraphNode node,
+                                        const CUDA_KERNEL_NODE_PARAMS_v1 *params)
+{
+    note("cuGraphExecKernelNodeSetParams %u %u", params->gridDimX, params->blockDimX);
+    CALL("cuGraphExecKernelNodeSetParams");
+    for (struct work *work = executable->graph->first; work; work = work->next)
+        if (work == (struct work *)node && work->kind == 'l')
+            return set_launch(work, params->func, params->kernelParams);
+    return CUDA_ERROR_INVALID_VALUE;
 }
 
 #ifndef FAKE_WITHOUT_GRAPHS
 CUresult cuGraphLaunch(CUgraphExec executable, CUstream stream)
 {
     note("cuGraphLaunch");
-    for (struct work *work = executable->first; work; work = work->next)
+    CALL("cuGraphLaunch");
+    for (struct work *work = executable->graph->first; work; work = work->next)
         put(stream, *work);
     return 0;
 }
 #endif
 
-static void forget(struct work *work)
-{
-    while (work) {
-        struct work *next = work->next;
-        free_work(work);
-        work = next;
-    }
-}
-
 CUresult cuGraphExecDestroy(CUgraphExec executable)
 {
-    forget(executable->first);
     free(executable);
     --state.graphs;
     return 0;
@@ -682,7 +715,11 @@ CUresult cuGraphExecDestroy(CUgraphExec executable)
 
 CUresult cuGraphDestroy(CUgraph graph)
 {
-    forget(graph->first);
+    while (graph->first) {
+        struct work *next = graph->first->next;
+        free_work(graph->first);
+        graph->first = next;
+    }
     free(graph);
     --state.graphs;
     return 0;
@@ -744,7 +781,9 @@ CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned 
     CALL("cuLaunchKernel");
     if (bx * by * bz > 1024)
         return CUDA_ERROR_INVALID_VALUE;
-    put(stream, (struct work){.kind = 'l'});
+    struct work work = {.kind = 'l'};
+    set_launch(&work, function, values);
+    put(stream, work);
     return 0;
 }
 

@@ -1,5 +1,5 @@
 /* A program for ThreadSanitizer. Threads read, write and wait on one device of the fake driver, while another thread
- * allocates, copies and launches. Argument: the path of the fake driver. The exit status is 0 if all arrays have the
+ * allocates, copies, and records and runs graphs of copies. Argument: the path of the fake driver. The exit status is 0 if all arrays have the
  * right elements. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -10,6 +10,7 @@
 
 #include "context.h"
 #include "gpuarray/buffer.h"
+#include "launch_queue.h"
 
 enum { ROUNDS = 20, SMALL = 100, LARGE = 5 << 20 };
 
@@ -86,6 +87,23 @@ static void *fails(void *given)
     return NULL;
 }
 
+static int raises(gpucontext *ctx, int code)
+{
+    fprintf(stderr, "%s\n", gpucontext_error(ctx, code));
+    exit(1);
+}
+
+/* Copy between two arrays and back, many times, by a queue. The queue records a graph in the third call. */
+static void copies(WorkQueue *queue, void **site, gpudata *a, gpudata *b)
+{
+    queue->open(queue, site);
+    for (int i = 0; i < 10; ++i) {
+        check(gpudata_move(b, 0, a, 0, SMALL));
+        check(gpudata_move(a, SMALL, b, 0, SMALL));
+    }
+    queue->close(queue);
+}
+
 int main(int argc, char **argv)
 {
     char text[4096];
@@ -109,7 +127,16 @@ int main(int argc, char **argv)
     for (int i = 0; i < N; ++i)
         if (pthread_create(&tasks[i].thread, NULL, work[i], &tasks[i]))
             return 2;
+    WorkQueue *open_queue = NULL, *queue = launch_queue_of(context, &open_queue, raises);
+    void *site = NULL;
+    gpudata *from = filled(2 * SMALL, 1), *to = filled(SMALL, 2);
+    char both[2 * SMALL];
     for (int i = 0; i < 20 * ROUNDS; ++i) {
+        check(gpudata_memset(from, 0, i & 127));
+        copies(queue, &site, from, to);
+        check(gpudata_read(both, from, 0, sizeof both));
+        if (both[0] != (i & 127) || both[sizeof both - 1] != (i & 127))
+            return 1;
         gpudata *a = filled(SMALL, i & 127), *b = filled(SMALL + i, 0);
         check(gpudata_move(b, i, a, 0, SMALL));
         gpudata_release(a);
@@ -121,6 +148,11 @@ int main(int argc, char **argv)
         reads(&tasks[i]);
         gpudata_release(tasks[i].data);
     }
+    queue_counts counts;
+    queue_count(context, &counts);
+    queue->forget(queue, site);
+    gpudata_release(from);
+    gpudata_release(to);
     gpucontext_release(context);
-    return 0;
+    return counts.runs != 20 * ROUNDS - 3;
 }

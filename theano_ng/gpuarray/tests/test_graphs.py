@@ -1,0 +1,514 @@
+"""Tests of the launch queue, which collects the launches of functions and records them as graphs.
+
+OpenCL has no graphs. With ``gpuarray.graph=on`` the queue collects, compares and holds back launches there as well, and
+makes them one by one where CUDA would run a graph. So the tests compare results of both settings.
+"""
+
+import gc
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import textwrap
+import threading
+import unittest
+
+import numpy as np
+
+import theano_ng as theano
+import theano_ng.tensor as tt
+from theano_ng.configdefaults import config
+from theano_ng.gpuarray import contexts
+from theano_ng.gpuarray.device.tests import native
+from theano_ng.gpuarray.device.tests.test_cuda import compile_fake
+from theano_ng.gpuarray.pygpu import gpuarray as pygpu
+from theano_ng.gpuarray.tests.device import context
+from theano_ng.gpuarray.type import gpuarray_shared_constructor
+from theano_ng.ifelse import ifelse
+
+MODE = theano.Mode("cvm", "fast_run")
+
+
+def on_device(value):
+    return gpuarray_shared_constructor(value, target=None)
+
+
+def compiled(setting, *args, **kwargs):
+    """Compile a function whose launches are collected ("on") or not ("off")."""
+    with config.change_flags({"gpuarray.graph": setting}):
+        return theano.function(*args, mode=MODE.including("gpuarray"), on_unused_input="ignore", **kwargs)
+
+
+def deep(x, weights):
+    """Return a graph of at least two launches for each weight matrix."""
+    for w in weights:
+        x = tt.tanh(tt.dot(x, w)) * 1.5
+    return x
+
+
+class TestRuns(unittest.TestCase):
+    """The decision to hold calls back and to run a graph, on a stub of a GPU."""
+
+    def setUp(self):
+        self.context = "stub of " + self.id()  # compiled graphs, which are cached, contain constants of a context
+        contexts.reg_context(self.context, pygpu.init("stub6"))
+        self.addCleanup(contexts.unregister, self.context)
+        self.draw = np.random.default_rng(0).normal
+        self.weights = [self.shared() for _ in range(10)]
+        self.x = tt.dmatrix("x")
+        self.out = self.graph()
+
+    def shared(self):
+        return gpuarray_shared_constructor(self.draw(size=(5, 5)), target=self.context)
+
+    def graph(self, weights=None):
+        return deep(self.x.transfer(self.context), weights or self.weights)
+
+    def compiled(self, setting, inputs, out, **kwargs):
+        return compiled(setting, inputs, out and out.transfer("cpu"), **kwargs)
+
+    def runs(self, f, *args):
+        graphs = contexts.get_context(self.context).graphs
+        f(*args)
+        now = contexts.get_context(self.context).graphs
+        self.assertEqual(now["runs"] > graphs["runs"], now["in_runs"] > graphs["in_runs"])
+        return now["runs"] - graphs["runs"]
+
+    def small(self):
+        return self.draw(size=(3, 5))
+
+    def test_the_fourth_call_runs_the_graph(self):
+        f = self.compiled("on", [self.x], self.out)
+        self.assertEqual([self.runs(f, self.small()) for _ in range(6)], [0, 0, 0, 1, 1, 1])
+        graphs = contexts.get_context(self.context).graphs
+        self.assertEqual((graphs["recorded"], graphs["in_runs"], graphs["replaced"]), (1, 30, 0))
+
+    def test_the_launches_are_those_without_a_graph(self):
+        library, made = native.load(), []
+        state = library.stub_of(6).contents
+        for setting, calls in (("off", 5), ("on", 2), ("on", 5)):
+            f = self.compiled(setting, [self.x], self.out)
+            for _ in range(calls - 1):
+                f(self.small())
+            library.stub_reset(6)
+            f(self.small())
+            made.append(state.count("launch"))
+        self.assertEqual(made, [10] * 3)
+
+    def test_off(self):
+        for setting in ("off", "auto"):  # automatic means CUDA devices
+            f = self.compiled(setting, [self.x], self.out)
+            self.assertEqual([self.runs(f, self.small()) for _ in range(6)], [0] * 6)
+
+    def test_updates_in_place(self):
+        updates = [(w, w - 0.01 * tt.grad(self.out.sum(), w)) for w in self.weights]
+        f = self.compiled("on", [self.x], self.out.sum(), updates=updates)
+        # The addresses of the first call are others, because the pool is still empty.
+        self.assertEqual([self.runs(f, self.small()) for _ in range(6)], [0, 0, 0, 0, 1, 1])
+
+    def test_short_functions_are_not_recorded(self):
+        f = self.compiled("on", [self.x], self.graph(self.weights[:7]))
+        self.assertEqual([self.runs(f, self.small()) for _ in range(6)], [0] * 6)
+
+    def test_two_shapes_in_turn(self):
+        f = self.compiled("on", [self.x], self.out)
+        small, large = self.small(), self.draw(size=(300, 5))
+        runs = [self.runs(f, v) for v in (small, large) * 6]
+        self.assertEqual(runs, [0] * 6 + [1] * 6)
+
+    def test_another_shape_again_and_again(self):
+        f = self.compiled("on", [self.x], self.out)
+        self.assertEqual(sum(self.runs(f, self.draw(size=(n, 5))) for n in range(1, 30)), 0)
+
+    def test_new_memory_of_a_shared_variable(self):
+        f = self.compiled("on", [self.x], self.out)
+        self.assertEqual([self.runs(f, self.small()) for _ in range(4)], [0, 0, 0, 1])
+        kept = [w.get_value(borrow=True, return_internal_type=True) for w in self.weights]
+        for w in self.weights:
+            w.set_value(self.draw(size=(5, 5)))
+        self.assertEqual([self.runs(f, self.small()) for _ in range(4)], [0, 0, 0, 1])
+        for w, value in zip(self.weights, kept):
+            w.set_value(value, borrow=True)
+        self.assertEqual([self.runs(f, self.small()) for _ in range(4)][-1], 1)
+
+    def test_numbers_by_value(self):
+        rate = tt.dscalar()
+        shared = [self.shared() for _ in range(10)]
+        f = self.compiled("on", [self.x, rate], self.out.sum(), updates=[(s, s * rate + 1) for s in shared])
+        runs = [self.runs(f, self.small(), i / 7) for i in range(8)]
+        self.assertEqual(runs, [0, 0, 0, 0, 1, 1, 1, 1])
+        self.assertEqual(contexts.get_context(self.context).graphs["replaced"], 40)
+
+    def test_values_that_change_places(self):
+        # The new values are in new memory, so the addresses alternate.
+        a, b = self.shared(), self.shared()
+        f = compiled("on", [], [], updates=[(a, deep(b, self.weights)), (b, deep(a, self.weights[:3]))])
+        runs = [self.runs(f) for _ in range(20)]
+        self.assertEqual(runs[-4:], [1] * 4)
+
+    def test_loops(self):
+        steps = tt.iscalar()
+        first, step = self.shared(), lambda h: deep(h, self.weights[:2])
+        states, _ = theano.scan(step, outputs_info=first, n_steps=steps)
+        f = self.compiled("on", [steps], states[-1])
+        self.assertEqual([self.runs(f, 9) for _ in range(6)], [0, 0, 0, 1, 1, 1])
+        self.assertEqual([self.runs(f, 20) for _ in range(6)], [0, 0, 0, 1, 1, 1])
+        self.assertEqual([self.runs(f, n) for n in (9, 20, 9)], [1, 1, 1])
+
+    def test_long_pieces_are_divided(self):
+        steps = tt.iscalar()
+        first, step = self.shared(), lambda h: deep(h, self.weights[:2])
+        states, _ = theano.scan(step, outputs_info=first, n_steps=steps)
+        f = self.compiled("on", [steps], states[-1])
+        self.assertEqual([self.runs(f, 5000) for _ in range(5)], [0, 0, 0, 3, 3])
+
+    def test_profiles_measure_each_node(self):
+        f = self.compiled("on", [self.x], self.out, profile=theano.ProfileStats(atexit_print=False))
+        self.assertEqual([self.runs(f, self.small()) for _ in range(6)], [0] * 6)
+
+    def test_copies_have_graphs_of_their_own(self):
+        f = self.compiled("on", [self.x], self.out)
+        for _ in range(4):
+            f(self.small())
+        with config.change_flags({"gpuarray.graph": "on"}):
+            other = f.copy()
+        self.assertEqual([self.runs(other, self.small()) for _ in range(4)], [0, 0, 0, 1])
+        del f
+        gc.collect()
+        self.assertEqual([self.runs(other, self.small()) for _ in range(4)][-1], 1)
+
+    def test_memory_pressure(self):
+        """Memory that the pool returns to the device is not used any longer."""
+        f = self.compiled("on", [self.x], self.out)
+        for _ in range(5):
+            f(self.small())
+        contexts.get_context(self.context).trim()
+        self.assertEqual(sum(self.runs(f, self.small()) for _ in range(6)) > 0, True)
+        native.load().stub_of(6).contents.capacity = native.load().stub_of(6).contents.held
+        with self.assertRaises(MemoryError):
+            f(self.draw(size=(10**6, 5)))
+        native.load().stub_reset(6)
+        self.assertEqual([self.runs(f, self.small()) for _ in range(6)][-1], 1)
+
+
+class TestThreads(unittest.TestCase):
+    def test_threads(self):
+        context()
+        rng, x = np.random.default_rng(5), tt.dmatrix("x")
+        weights = [on_device(rng.normal(size=(5, 5))) for _ in range(10)]
+        fs = [compiled("on", [x], deep(x, weights[k % 2 :])) for k in range(3)]
+        values = [rng.normal(size=(3 + k, 5)) for k in range(3)]
+        expected = [f(v) for f, v in zip(fs, values)]
+        wrong = []
+
+        def call(k):
+            for _ in range(200):
+                if not np.array_equal(fs[k](values[k]), expected[k]):
+                    wrong.append(k)
+
+        threads = [threading.Thread(target=call, args=(k,)) for k in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+
+
+class TestErrors(unittest.TestCase):
+    def setUp(self):
+        context()
+        rng = np.random.default_rng(1)
+        self.weights = [on_device(rng.normal(size=(5, 5))) for _ in range(10)]
+        self.x, self.i = tt.dmatrix("x"), tt.lvector("i")
+        self.value = rng.normal(size=(4, 5))
+
+    def test_wrong_indices_in_a_run(self):
+        out = deep(self.x[self.i], self.weights)
+        f, g = [compiled(setting, [self.x, self.i], out) for setting in ("on", "off")]
+        for i in range(6):
+            np.testing.assert_array_equal(f(self.value, [i % 4, 1]), g(self.value, [i % 4, 1]))
+        for _ in range(3):
+            with self.assertRaisesRegex(IndexError, "index 7 is out of bounds"):
+                f(self.value, [0, 7])
+            np.testing.assert_array_equal(f(self.value, [2, 3]), g(self.value, [2, 3]))
+
+    def test_a_node_that_fails(self):
+        # The launches before the node are made, and later calls are right.
+        other = tt.dmatrix()
+        s = on_device(np.zeros((4, 5)))
+        out = deep(self.x, self.weights)
+        total = tt.dot(out, other)
+        f, g = [compiled(k, [self.x, other], total, updates=[(s, s + out)]) for k in ("on", "off")]
+        right, wrong = np.ones((5, 3)), np.ones((4, 3))
+        for i in range(10):
+            if i in (2, 5, 8):
+                with self.assertRaises(ValueError) as caught:
+                    f(self.value, wrong)
+                self.assertIn("Apply node that caused the error", str(caught.exception))
+            np.testing.assert_array_equal(f(self.value, right), g(self.value, right))
+        np.testing.assert_allclose(s.get_value(), 20 * out.eval({self.x: self.value}), rtol=1e-12)
+
+
+class TestGeneratedPrograms(unittest.TestCase):
+    """Random functions compute the same bits with collected launches, in any sequence of calls."""
+
+    def test_programs(self):
+        context()
+        for seed in range(25):
+            with self.subTest(seed=seed):
+                self.check(np.random.default_rng(seed))
+
+    def variables(self, rng, shared):
+        n, x, i, number = 4, tt.dmatrix("x"), tt.lvector("i"), tt.dscalar("number")
+        found = [x, *shared]
+        pick = lambda: found[rng.integers(len(found))]
+        operations = [
+            lambda: tt.dot(pick(), pick()),
+            lambda: tt.tanh(pick()) - pick(),
+            lambda: pick() * number + 0.5,
+            lambda: pick()[i],
+            lambda: pick() / (1 + tt.sqr(pick()).sum(axis=1, keepdims=True)),
+            lambda: tt.nnet.softmax(pick()).T,
+            lambda: tt.concatenate([pick()[:2], pick()[2:]]),
+            lambda: tt.set_subtensor(pick()[1], pick()[2]),
+            lambda: tt.inc_subtensor(pick()[i], pick()) * 0.3,
+            lambda: pick()[::-1] + pick().max(axis=0),
+            lambda: tt.alloc(number, n, n) + pick(),
+            lambda: ifelse(tt.gt(number, 0), pick() * 2, tt.tanh(pick())),
+            lambda: theano.scan(lambda h, w: tt.tanh(h + w), outputs_info=pick(), non_sequences=pick(), n_steps=3)[0][
+                -1
+            ],
+        ]
+        for _ in range(rng.integers(6, 16)):
+            found.append(tt.clip(operations[rng.integers(len(operations))](), -9, 9))
+        updates = [(s, found[rng.integers(len(found))]) for s in shared if rng.random() < 0.7]
+        return [x, i, number], [found[-1], pick().sum()], updates
+
+    def check(self, rng):
+        n, state = 4, rng.bit_generator.state
+        functions, variables = [], []
+        for setting in ("on", "off"):
+            rng.bit_generator.state = state
+            shared = [on_device(rng.normal(size=(n, n))) for _ in range(4)]
+            functions.append(
+                [compiled(setting, a, b, updates=c) for a, b, c in [self.variables(rng, shared) for _ in "ab"]]
+            )
+            variables.append(shared)
+        x, i, number, kept = rng.normal(size=(n, n)), rng.integers(0, n, n), 0.5, []
+        which = 0
+        for _ in range(40):
+            event = rng.random()
+            if event < 0.2:
+                x = rng.normal(size=(n, n))
+            elif event < 0.4:
+                i, number = rng.integers(-n, n, n), rng.normal()
+            elif event < 0.45:
+                which = 1 - which
+            elif event < 0.5:
+                k, value = rng.integers(4), rng.normal(size=(n, n))
+                kept += [shared[k].get_value(borrow=True, return_internal_type=True) for shared in variables]
+                for shared in variables:
+                    shared[k].set_value(value)
+            results = [f[which](x, i, number) for f in functions]
+            for a, b in zip(*results):
+                np.testing.assert_array_equal(a, b)
+        for a, b in zip(*variables):
+            np.testing.assert_array_equal(a.get_value(), b.get_value())
+
+
+class TestPool(unittest.TestCase):
+    def test_equal_requests_get_equal_blocks(self):
+        """A function that frees all that it allocates uses the same addresses in every call."""
+        ctx = pygpu.init("stub7")
+        rng = np.random.default_rng(2)
+        sizes = rng.integers(1, 40, 60) * 1000
+        kept = [pygpu.empty((int(s),), "uint8", context=ctx) for s in sizes[:10]]
+
+        def address(array):
+            return native.memory_of(array.gpudata)
+
+        def call():
+            order, held, found = np.random.default_rng(3), list(kept[:3]), []
+            for size in sizes:
+                held.append(pygpu.empty((int(size),), "uint8", context=ctx))
+                found.append(address(held[-1]))
+                if order.random() < 0.6:
+                    del held[order.integers(3, len(held))]
+            return found
+
+        call()
+        first = call()
+        for _ in range(5):
+            self.assertEqual(call(), first)
+
+
+class TestGraphs(unittest.TestCase):
+    """Graphs on the fake CUDA driver, in processes of their own, because a process keeps the driver that it has loaded.
+
+    The fake runs no kernels; cuBLASLt's fake computes products, and the fake driver computes copies.
+    """
+
+    START = """
+        import ctypes, gc, sys
+        import numpy as np
+        import theano_ng as theano
+        import theano_ng.tensor as tt
+        from theano_ng.gpuarray.device import loader
+        cuda, cublas = sys.argv[1:]
+        for which, path in (("cuda", cuda), ("nvrtc", cuda), ("cublasLt", cublas)):
+            loader.use(which, path)
+        driver, blas = ctypes.CDLL(cuda), ctypes.CDLL(cublas)
+        driver.fake_calls.restype = ctypes.c_char_p
+        driver.fake_start(0)
+        blas.fake_blas_reset()
+        from theano_ng.gpuarray import devices
+        from theano_ng.gpuarray.contexts import get_context
+        devices.use("cuda0")
+
+        def calls(*names):
+            found = [line.split()[0] for line in driver.fake_calls().decode().splitlines()]
+            return [name for name in found if any(part in name for part in names)]
+
+        rng = np.random.default_rng(0)
+        ws = [theano.shared(rng.normal(size=(4, 4)) / 2) for _ in range(10)]
+        x = tt.dmatrix()
+        out = x
+        for w in ws:
+            out = tt.dot(out, w)
+        f = theano.function([x], out)
+        value = [rng.normal(size=(3, 4)) for _ in range(10)]
+
+        def check(v):
+            expected = v
+            for w in ws:
+                expected = expected @ w.get_value()
+            driver.fake_calls()
+            np.testing.assert_allclose(f(v), expected, rtol=1e-12)
+            return [name for name in calls("cublasLtMatmul", "Graph", "Capture") if name != "cublasLtMatmulAlgoCheck"]
+    """
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp()
+        cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
+        cls.driver = compile_fake(cls.folder)
+        cls.blas = compile_fake(cls.folder, cls.driver, source="fake_cublas.c", name="libcublasLt.so.13")
+
+    def run_program(self, text, flags=""):
+        program = textwrap.dedent(self.START) + textwrap.dedent(text)
+        flags = "base_compiledir=%s,print_active_device=False%s" % (config.base_compiledir, flags)
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", program, self.driver, self.blas],
+            capture_output=True,
+            text=True,
+            timeout=300,
+            env={**os.environ, "THEANO_FLAGS": flags},
+        )
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return done.stdout.splitlines()
+
+    def test_a_run_is_one_call(self):
+        products = ["cublasLtMatmul"] * 10
+        recorded = ["cuStreamBeginCapture", *products, "cuStreamEndCapture"]
+        found = self.run_program("for v in value[:6]: print(*check(v))")
+        expected = [products, products, [*products, *recorded], *[["cuGraphLaunch"]] * 3]
+        self.assertEqual([line.split() for line in found], expected)
+
+    def test_off(self):
+        for flags in (",gpuarray.graph=off", ",gpuarray.sync=True"):
+            found = self.run_program("for v in value[:6]: print(*check(v))", flags)
+            self.assertEqual([line.split() for line in found], [["cublasLtMatmul"] * 10] * 6)
+
+    def test_failures_while_a_graph_is_made(self):
+        """The calls of the function that are recorded have been made already. Later calls are made one by one."""
+        names = {
+            "cuStreamBeginCapture": 0,
+            "cuStreamEndCapture": 0,
+            "cuGraphInstantiateWithFlags": 0,
+            "cublasLtMatmul": 13,
+        }
+        for name, calls_before in names.items():
+            found = self.run_program(
+                """
+                check(value[0]), check(value[0])
+                driver.fake_fail(b"%s", 2, %d)
+                for v in value: print(*check(v))
+                print(get_context(None).graphs["recorded"])
+                """
+                % (name, calls_before)
+            )
+            self.assertEqual(found[-2:], [" ".join(["cublasLtMatmul"] * 10), "0"])
+
+    def test_no_memory_for_a_run(self):
+        """The calls are made one by one, and stay right."""
+        found = self.run_program(
+            """
+            for v in value[:5]: check(v)
+            driver.fake_fail(b"cuGraphLaunch", 2, 0)
+            for v in value[:5]: print(*check(v))
+            """
+        )
+        products = ["cublasLtMatmul"] * 10
+        self.assertEqual([line.split() for line in found], [["cuGraphLaunch", *products], *[products] * 4])
+
+    def test_a_run_that_fails(self):
+        found = self.run_program(
+            """
+            for v in value[:5]: check(v)
+            driver.fake_fail(b"cuGraphLaunch", 900, 0)
+            try:
+                f(value[0])
+            except Exception as error:
+                print(type(error).__name__, str(error).splitlines()[0])
+                print("Apply node that caused the error: GpuDot22" in str(error))
+            for v in value: last = check(v)
+            print(*last)
+            """
+        )
+        self.assertEqual(found[0][:42], "RuntimeError gpuarray error: cuGraphLaunch")
+        self.assertEqual(found[1:], ["True", "cuGraphLaunch"])
+
+    def test_graphs_are_freed_with_their_function(self):
+        found = self.run_program(
+            """
+            class State(ctypes.Structure):
+                _fields_ = [(n, ctypes.c_int) for n in "devices capability driver busy compiler".split()]
+                _fields_ += [(n, ctypes.c_uint64) for n in ("capacity", "held")]
+                _fields_ += [(n, ctypes.c_int) for n in "contexts streams events modules graphs".split()]
+            driver.fake_state.restype = ctypes.POINTER(State)
+            g = f.copy()
+            for v in value[:5]: check(v); g(v)
+            print(driver.fake_state().contents.graphs)
+            del g
+            gc.collect()
+            print(driver.fake_state().contents.graphs, *check(value[0]))
+            del f
+            gc.collect()
+            print(driver.fake_state().contents.graphs)
+            """
+        )
+        self.assertEqual(found, ["4", "2 cuGraphLaunch", "0"])
+
+    def test_a_forked_child(self):
+        found = self.run_program(
+            """
+            import os
+            for v in value[:5]: check(v)
+            child = os.fork()
+            if child == 0:
+                try:
+                    f(value[0])
+                except Exception as error:
+                    print(type(error).__name__, "before this process was forked" in str(error), flush=True)
+                del f
+                gc.collect()
+                os._exit(0)
+            print(os.waitpid(child, 0)[1], *check(value[0]))
+            """
+        )
+        self.assertEqual(found, ["GpuArrayException True", "0 cuGraphLaunch"])
+
+
+if __name__ == "__main__":
+    unittest.main()
