@@ -42,6 +42,7 @@ cdef class CLazyLinker:
     cdef public bint need_update_inputs
     cdef public int position_of_error
     cdef public bint allow_partial_eval
+    cdef bint uses_queues           # whether a step has a queue
     cdef bint opened_queue          # whether this machine has opened the open queue
     cdef list owned                 # keeps the cells alive that C structures point to
     cdef list running               # keeps the thunks alive; `thunks` is public and may be changed
@@ -91,6 +92,7 @@ cdef class CLazyLinker:
     cdef int close_queue(self, int i) except -1
     cdef int run(self, list subset) except -1
     cdef int compute(self, list subset) except -1
+    cdef int run_with_queues(self, list subset) except -1
     cdef int run_all(self) except -1
     cdef int run_needed(self, list subset) except -1
     cdef int run_timed(self, int i) except -1

@@ -276,6 +276,7 @@ cdef class CLazyLinker:
             step.n_in, step.n_inputs, step.n_out = len(required[i]), len(node.inputs), len(node.outputs)
             step.n_free = len(freed[i])
             set_thunk(step, self.running[i])
+            self.uses_queues = self.uses_queues or step.queue != NULL
             step.ins = <int *>allocate(&self.arena, step.n_in, sizeof(int))
             step.outs = <int *>allocate(&self.arena, step.n_out, sizeof(int))
             step.free = <int *>allocate(&self.arena, step.n_free, sizeof(int))
@@ -396,6 +397,7 @@ cdef class CLazyLinker:
         self.thunks[i] = self.running[i] = thunk
         step.borrows = step.borrows and isinstance(thunk, NativeThunk)
         set_thunk(step, thunk)
+        self.uses_queues = self.uses_queues or step.queue != NULL
 
     cdef int run(self, list subset) except -1:
         self.compute(subset)
@@ -406,9 +408,19 @@ cdef class CLazyLinker:
         """Run the nodes, but apply no updates. The caller calls `apply_updates` when no error can occur any longer."""
         cdef int i
         self.position_of_error = -1
-        self.opened_queue = False
         for i in range(self.n_clear):
             empty(self.clear[i])
+        if self.uses_queues:
+            self.run_with_queues(subset)
+        elif self.lazy or subset is not None:
+            self.run_needed(subset)
+        else:
+            self.run_all()
+        return 0
+
+    cdef int run_with_queues(self, list subset) except -1:
+        """Run the nodes, and give the work that they leave in a queue to the device."""
+        self.opened_queue = False
         try:
             if self.lazy or subset is not None:
                 self.run_needed(subset)
@@ -460,7 +472,8 @@ cdef class CLazyLinker:
         cdef Step *step = self.steps
         cdef int i, j
         for i in range(self.n_nodes):
-            self.use_queue(step, i)
+            if self.uses_queues:
+                self.use_queue(step, i)
             if step.borrows:
                 lend(self, step)
             if self.time_thunks:
@@ -597,7 +610,8 @@ cdef class CLazyLinker:
                         stack[top] = step.ins[j]
                 if not ready:
                     continue
-                self.use_queue(step, i)
+                if self.uses_queues:
+                    self.use_queue(step, i)
                 if step.branch != NULL:
                     pushed = self.ask_branch(i, top)
                     if pushed >= 0:
