@@ -116,6 +116,10 @@ def init_dev(dev, name=None, preallocate=None):
     reg_context(name, context)
     activated = True
     mark_active_gpu()
+    if config.dnn.enabled == "True":
+        from theano_ng.gpuarray.dnn.base import require
+
+        require(name)
     if config.print_active_device:
         _print_about(context, dev, name, preallocate)
 

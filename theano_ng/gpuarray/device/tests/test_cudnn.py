@@ -79,16 +79,16 @@ class TestSoftmax(WithCudnn):
         for dtype, algorithm, mode, (a, b, c) in itertools.product(
             CODES, range(3), range(2), itertools.permutations(LAYOUTS, 3)
         ):
-            y, dy, dx = [
-                Tensor(self, self.context, self.random(dtype, 2, 3, 4, 5), *layout) for layout in (a, b, c)
-            ]
+            y, dy, dx = [Tensor(self, self.context, self.random(dtype, 2, 3, 4, 5), *layout) for layout in (a, b, c)]
             self.context.check(
                 self.library.cudnn_softmax_gradient(
                     self.context.pointer, algorithm, mode, y.pointer, dy.pointer, dx.pointer
                 )
             )
             expected = gradient(y.value.astype("float64"), dy.value.astype("float64"), algorithm, mode)
-            dx.check(expected, 5e-2 if dtype == "float16" and algorithm == LOG else 1e-2 if dtype == "float16" else None)
+            dx.check(
+                expected, 5e-2 if dtype == "float16" and algorithm == LOG else 1e-2 if dtype == "float16" else None
+            )
 
     def test_nan_and_infinity(self):
         """A softmax with NaN or infinity is that of the formula, which the host computes."""
@@ -248,9 +248,7 @@ class TestCalls(WithCudnn):
         for n in range(1, 5000):
             x = native.DnnTensor(block, 0, native.GA_FLOAT, 2)
             x.dims[0], x.dims[1], x.strides[0], x.strides[1] = 1, n, n, 1
-            context.check(
-                self.library.cudnn_softmax(context.pointer, ACCURATE, CHANNEL, byref(x), byref(x))
-            )
+            context.check(self.library.cudnn_softmax(context.pointer, ACCURATE, CHANNEL, byref(x), byref(x)))
         self.assertLessEqual(self.dnn.descriptors, 4097)
         self.softmax(context, 2, 3, 4, 5)
 
@@ -334,7 +332,8 @@ class TestLibrary(WithCudnn):
         code, text = self.refused_library()
         self.assertEqual(code, native.GA_LOAD_ERROR)
         self.assertRegex(
-            text, r"^cuDNN cannot be loaded \(/nowhere/.*\); cuDNN 9.0.0 or later is needed: pip install 'theano_ng\[cuda12\]' or "
+            text,
+            r"^cuDNN cannot be loaded \(/nowhere/.*\); cuDNN 9.0.0 or later is needed: pip install 'theano_ng\[cuda12\]' or ",
         )
 
     def test_too_old(self):
@@ -364,8 +363,10 @@ class TestLibrary(WithCudnn):
     def test_another_library(self):
         path = compile_fake_cudnn(self.folder, self.path, "-DFAKE_WITHOUT_TENSORS")
         ctypes.CDLL(path).fake_dnn_reset()
-        for which, said in ((path, "%s has no function cudnnSetTensorNdDescriptor: cuDNN 9.0.0 is the oldest"),
-                            (self.path, "%s is no cuDNN library: it has no function cudnnGetVersion; pip install")):
+        for which, said in (
+            (path, "%s has no function cudnnSetTensorNdDescriptor: cuDNN 9.0.0 is the oldest"),
+            (self.path, "%s is no cuDNN library: it has no function cudnnGetVersion; pip install"),
+        ):
             native.set_libraries(self.library, cudnn=which)
             code, text = self.refused_library()
             self.assertEqual(code, native.GA_LOAD_ERROR)
