@@ -10,7 +10,7 @@ from theano_ng.compile.sharedvalue import shared, shared_constructor
 from theano_ng.configdefaults import config, mark_active_gpu, parent_with_gpu
 from theano_ng.configparser import TheanoConfigError, TheanoConfigWarning
 from theano_ng.gof import optdb as databases
-from theano_ng.gpuarray.contexts import list_contexts, reg_context
+from theano_ng.gpuarray.contexts import list_contexts, reg_context, unregister
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.gpuarray.transfers import as_gpuarray_variable
 from theano_ng.gpuarray.type import gpuarray_shared_constructor, shared_on_target
@@ -88,7 +88,7 @@ def init_dev(dev, name=None, preallocate=None):
     ValueError
         If the string names no device, or the name is taken.
     RuntimeError
-        In a child process, if the parent has a device open.
+        In a child process, if the parent has a device open. If the flag ``dnn.enabled`` is True, and cuDNN cannot be used.
     GpuArrayException, MemoryError
         If the device does not exist, or cannot be used. The message gives the reason.
     """
@@ -117,11 +117,20 @@ def init_dev(dev, name=None, preallocate=None):
     activated = True
     mark_active_gpu()
     if config.dnn.enabled == "True":
-        from theano_ng.gpuarray.dnn.base import require
-
-        require(name)
+        _require_cudnn(name)
     if config.print_active_device:
         _print_about(context, dev, name, preallocate)
+
+
+def _require_cudnn(name):
+    """Unregister a context, and raise RuntimeError, if it cannot use cuDNN."""
+    from theano_ng.gpuarray.dnn.base import require
+
+    try:
+        require(name)
+    except RuntimeError:
+        unregister(name)
+        raise
 
 
 def _print_about(context, dev, name, preallocate):

@@ -21,8 +21,6 @@ from theano_ng.gpuarray.op import GpuOp
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.gpuarray.transfers import as_gpuarray_variable, infer_context_name
 from theano_ng.gpuarray.twin import at_least_float32, on_host, to_context_of
-from theano_ng.gpuarray.type import GpuArrayType
-from theano_ng.tensor.elemwise.functions import cast
 from theano_ng.tensor.type import TensorType
 
 _ADVICE = (
@@ -134,7 +132,7 @@ def dnn_available(context_name):
         dnn_available.msg = "%s is no CUDA device, so cuDNN does not run on it" % context.devname
     elif config.dnn.enabled != "no_check":
         try:
-            context.cudnn
+            _ = context.cudnn  # load the library
         except (pygpu.GpuArrayException, MemoryError) as error:
             dnn_available.msg = str(error)
     return dnn_available.msg is None

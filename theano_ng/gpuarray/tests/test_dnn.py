@@ -1,10 +1,6 @@
 """Tests of cuDNN's availability, and of softmax and reductions by cuDNN. See `tests.cudnn`."""
 
 import itertools
-import os
-import subprocess
-import sys
-import textwrap
 import unittest
 
 import numpy as np
@@ -12,17 +8,15 @@ import numpy as np
 import theano_ng as theano
 import theano_ng.tensor as T
 from theano_ng import scalar
-from theano_ng.compile.mode import get_mode
-from theano_ng.configdefaults import config
 from theano_ng.configparser import change_flags
-from theano_ng.gpuarray import cudnn_defs, dnn
+from theano_ng.gpuarray import contexts, cudnn_defs, devices, dnn
 from theano_ng.gpuarray.device import loader
 from theano_ng.gpuarray.device.tests.test_cudnn import gradient, softmax
 from theano_ng.gpuarray.elemwise import GpuCAReduceCuda, GpuElemwise
 from theano_ng.gpuarray.nnet import gpu_log_softmax, gpu_softmax, gpu_softmax_grad
 from theano_ng.gpuarray.reduction import GpuMaxAndArgmax
 from theano_ng.gpuarray.tests.cudnn import DTYPES, CudnnTest
-from theano_ng.gpuarray.tests.device import context, gpu_variable, placed
+from theano_ng.gpuarray.tests.device import context, gpu_variable
 
 ALGORITHMS = {"fast": 0, "accurate": 1, "log": 2}
 MODES = {"instance": 0, "channel": 1}
@@ -350,6 +344,27 @@ class TestAvailability(CudnnTest):
         self.assertRegex(dnn.dnn_present.msg, r"cannot be loaded \(/nowhere.*9.0.0 or later is needed: pip install")
         with change_flags({"dnn.enabled": "no_check"}):
             self.assertTrue(dnn.dnn_present() and dnn.dnn_available(self.name))
+
+    def test_required(self):
+        """With dnn.enabled=True, a device opens only if it can use cuDNN."""
+        self.needs_fakes()
+        with change_flags({"dnn.enabled": "True"}):
+            devices.init_dev("cuda0", "with cuDNN")
+            self.addCleanup(contexts.unregister, "with cuDNN")
+            self.addCleanup(loader.use, "cudnn", loader.cudnn())
+            loader.use("cudnn", "/nowhere/libcudnn.so.9")
+            for device, said in (
+                (
+                    "cuda1",
+                    "cuDNN cannot be used on the context other: cuDNN cannot be loaded .*; cuDNN 9.0.0 or later is",
+                ),
+                ("stub0", "cuDNN cannot be used on the context other: cuDNN cannot be loaded"),
+            ):
+                with self.assertRaisesRegex(RuntimeError, said):
+                    devices.init_dev(device, "other")
+                self.assertNotIn("other", contexts.list_contexts())
+        devices.init_dev("cuda1", "other")
+        contexts.unregister("other")
 
     def test_other_devices(self):
         """On OpenCL, the rules leave the nodes alone, and an Op that was made by hand says that it needs CUDA."""
