@@ -122,18 +122,27 @@ def init_dev(dev, name=None, preallocate=None):
         _print_about(context, dev, name, preallocate)
 
 
+class _CudnnError(RuntimeError):
+    """A device cannot use cuDNN, although the flag ``dnn.enabled`` is True."""
+
+
 def _require_cudnn(name):
-    """Unregister a context, and raise RuntimeError, if it cannot use cuDNN."""
+    """Unregister a context, and raise _CudnnError, if it cannot use cuDNN."""
     from theano_ng.gpuarray.dnn.base import require
 
     try:
         require(name)
-    except RuntimeError:
+    except RuntimeError as failure:
         unregister(name)
-        raise
+        raise _CudnnError("the flag dnn.enabled is True, but %s" % failure) from None
 
 
 def _print_about(context, dev, name, preallocate):
+    from theano_ng.gpuarray.dnn.base import version
+
+    cudnn = version(raises=False) if context.kind == b"cuda" else -1
+    if cudnn > 0:
+        print("Using cuDNN version %d on context %s" % (cudnn, name), file=sys.stderr)
     if preallocate > 0:
         total = context.total_gmem
         size = min(preallocate, 0.95) * total if preallocate <= 1 else preallocate * MEGABYTE
@@ -213,7 +222,7 @@ def start():
     ------
     TheanoConfigError
         If a device cannot be used, and the flag `force_device` is on. If the flag is off, a warning is issued, and
-        computations stay on the CPU.
+        computations stay on the CPU. If the flag ``dnn.enabled`` is True, and a device cannot use cuDNN.
     """
     flag, device = ("init_gpu_device", config.init_gpu_device) if config.init_gpu_device else ("device", config.device)
     if device != "cpu":
@@ -231,6 +240,8 @@ def _map(device, name):
 def _tried(flag, device, action):
     try:
         action()
+    except _CudnnError as failure:
+        raise TheanoConfigError("%s: %s" % (flag, failure)) from failure
     except (pygpu.GpuArrayException, MemoryError, OSError, RuntimeError, ValueError) as failure:
         reason = " ".join(str(failure).split()).rstrip(".")
         advice = (

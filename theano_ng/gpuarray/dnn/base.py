@@ -255,7 +255,7 @@ class DnnBase(COp):
         return _make_handle(get_context(context_name))
 
     def c_headers(self):
-        return ["cudnn.h", "gpuarray_helper.h", "gpuarray/types.h", "gpuarray/array.h", "gpuarray_api.h"]
+        return ["cudnn.h", "gpuarray/types.h", "gpuarray/array.h", "gpuarray_api.h"]
 
     def c_header_dirs(self):
         from theano_ng.gpuarray.kernel_base import INCLUDE

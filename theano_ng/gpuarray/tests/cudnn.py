@@ -5,6 +5,7 @@ fake cuDNN (`device/tests/stub_cuda`), whose kernels compute nothing: only trans
 A test must therefore pass arrays that the library reads without a copy, or ask `kernels_run`.
 """
 
+import atexit
 import ctypes
 import shutil
 import tempfile
@@ -42,7 +43,7 @@ class Fakes:
 
     def __init__(self):
         folder = tempfile.mkdtemp()
-        unittest.addModuleCleanup(shutil.rmtree, folder, ignore_errors=True)
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
         cuda = compile_fake(folder)
         cudnn = compile_fake_cudnn(folder, cuda)
         for which, path in (("cuda", cuda), ("nvrtc", cuda), ("cudnn", cudnn), ("cublasLt", cudnn)):

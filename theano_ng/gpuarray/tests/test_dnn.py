@@ -1,6 +1,11 @@
 """Tests of cuDNN's availability, and of softmax and reductions by cuDNN. See `tests.cudnn`."""
 
 import itertools
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
 import unittest
 
 import numpy as np
@@ -9,6 +14,7 @@ import theano_ng as theano
 import theano_ng.tensor as T
 from theano_ng import scalar
 from theano_ng.configparser import change_flags
+from theano_ng.gof.graph import Apply
 from theano_ng.gpuarray import contexts, cudnn_defs, devices, dnn
 from theano_ng.gpuarray.device import loader
 from theano_ng.gpuarray.device.tests.test_cudnn import gradient, softmax
@@ -17,6 +23,35 @@ from theano_ng.gpuarray.nnet import gpu_log_softmax, gpu_softmax, gpu_softmax_gr
 from theano_ng.gpuarray.reduction import GpuMaxAndArgmax
 from theano_ng.gpuarray.tests.cudnn import DTYPES, CudnnTest
 from theano_ng.gpuarray.tests.device import context, gpu_variable
+
+# The softmax of a vector, which is one image with one channel for each element
+USERS_CODE = """#section support_code_apply
+
+extern "C" {
+#define X(name, result, arguments) result name arguments;
+CUDNN_FUNCTIONS(X)
+#undef X
+}
+
+int APPLY_SPECIFIC(call)(PyGpuArrayObject *x, PyGpuArrayObject **out, cudnnHandle_t handle)
+{
+    cudnnTensorDescriptor_t tensor;
+    float one = 1, zero = 0;
+    int n = (int)PyGpuArray_DIM(x, 0), dims[] = {1, n, 1, 1}, strides[] = {n, 1, 1, 1};
+    Py_XDECREF(*out);
+    *out = pygpu_copy(x, GA_C_ORDER);
+    if (*out == NULL)
+        return -1;
+    char *memory = (char *)*(uint64_t *)((char **)x->ga.data + 1);
+    cudnnCreateTensorDescriptor(&tensor);
+    cudnnSetTensorNdDescriptor(tensor, 0, 4, dims, strides);
+    int status = cudnnSoftmaxForward(handle, 1, 1, &one, tensor, memory, &zero, tensor, memory);
+    cudnnDestroyTensorDescriptor(tensor);
+    if (status != 0)
+        PyErr_SetString(PyExc_RuntimeError, "cudnnSoftmaxForward failed");
+    return status;
+}
+"""
 
 ALGORITHMS = {"fast": 0, "accurate": 1, "log": 2}
 MODES = {"instance": 0, "channel": 1}
@@ -356,7 +391,7 @@ class TestAvailability(CudnnTest):
             for device, said in (
                 (
                     "cuda1",
-                    "cuDNN cannot be used on the context other: cuDNN cannot be loaded .*; cuDNN 9.0.0 or later is",
+                    "flag dnn.enabled is True, but cuDNN cannot be used on the context other: cuDNN cannot be loaded .*; cuDNN 9",
                 ),
                 ("stub0", "cuDNN cannot be used on the context other: cuDNN cannot be loaded"),
             ):
@@ -365,6 +400,48 @@ class TestAvailability(CudnnTest):
                 self.assertNotIn("other", contexts.list_contexts())
         devices.init_dev("cuda1", "other")
         contexts.unregister("other")
+
+    def test_required_by_flags(self):
+        """The error appears when the package is imported, although force_device is False."""
+        context()  # skip the test if there is no OpenCL device
+        flags = "device=opencl0:0,dnn.enabled=True"
+        done = subprocess.run(
+            [sys.executable, "-c", "import theano_ng"],
+            capture_output=True,
+            text=True,
+            env=dict(os.environ, THEANO_FLAGS="%s,%s" % (os.environ.get("THEANO_FLAGS", ""), flags)),
+        )
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(
+            done.stderr,
+            "TheanoConfigError: device=opencl0:0: the flag dnn.enabled is True, but cuDNN cannot be used on",
+        )
+
+    def test_c_code_of_users(self):
+        """A user's Op gets the handle, includes cudnn.h, and is linked with the library."""
+        self.needs_fakes()
+        folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, folder)
+        shutil.copy(os.path.join(os.path.dirname(loader.__file__), "cudnn_library.h"), os.path.join(folder, "cudnn.h"))
+        with open(os.path.join(folder, "op.c"), "w") as file:
+            file.write(USERS_CODE)
+
+        class Version(dnn.DnnBase):
+            __props__ = ()
+
+            def __init__(self):
+                super().__init__([os.path.join(folder, "op.c")], "APPLY_SPECIFIC(call)")
+
+            def make_node(self, x):
+                return Apply(self, [x], [x.type()])
+
+        x = self.variable("float32", 1)
+        with change_flags({"dnn.include_path": folder}):
+            f = theano.function([x], Version()(x))
+            given = self.placed(np.ones(3, "float32"))
+            self.fakes.calls()
+            self.assertEqual(f(given).shape, (3,))
+        self.assertIn("cudnnSoftmaxForward 1 1", self.fakes.calls())
 
     def test_other_devices(self):
         """On OpenCL, the rules leave the nodes alone, and an Op that was made by hand says that it needs CUDA."""
