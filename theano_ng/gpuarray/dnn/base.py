@@ -196,11 +196,6 @@ def _folders():
     return [name for name in include if os.path.isdir(name)], [name for name in [folder] if name]
 
 
-def _link_arguments():
-    """Return arguments of the compiler. Wheels contain libcudnn.so.9, but no libcudnn.so."""
-    return ["-Wl,-rpath," + name for name in _folders()[1]] + ["-l:libcudnn.so.%d" % loader.CUDNN_VERSIONS[0]]
-
-
 def CUDNNDataType(name, freefunc=None):
     """Return the type of a pointer to an object of cuDNN, for the C code of Ops.
 
@@ -263,13 +258,14 @@ class DnnBase(COp):
         return [*_folders()[0], INCLUDE]
 
     def c_libraries(self):
-        return []
+        # Wheels contain libcudnn.so.9, but no libcudnn.so.
+        return [":libcudnn.so.%d" % loader.CUDNN_VERSIONS[0]]
 
     def c_lib_dirs(self):
         return _folders()[1]
 
     def c_compile_args(self):
-        return _link_arguments()
+        return ["-Wl,-rpath," + name for name in _folders()[1]]
 
     def c_code_cache_version(self):
         return (*super().c_code_cache_version(), version(raises=False), 1)

@@ -75,6 +75,27 @@ class TestSoftmax(WithCudnn):
                     self.forward(algorithm, mode, x, y)
                     y.check(softmax(x.value.astype("float64"), algorithm, mode))
 
+    def test_random_forms(self):
+        """Random shapes, orders in memory, and unused elements."""
+        for case in range(150):
+            shape, algorithm, mode = tuple(self.rng.integers(1, 6, 4)), case % 3, case // 3 % 2
+            dtype = list(CODES)[case // 6 % 3]
+            a, b, c = [
+                (self.rng.permutation(4), int(self.rng.integers(0, 3)), int(self.rng.integers(0, 9))) for _ in range(3)
+            ]
+            with self.subTest(shape=shape, algorithm=algorithm, mode=mode, dtype=dtype, layouts=(a, b, c)):
+                x, y, dx = [Tensor(self, self.context, self.random(dtype, *shape), *layout) for layout in (a, b, c)]
+                self.forward(algorithm, mode, x, y)
+                exact = softmax(x.value.astype("float64"), algorithm, mode)
+                y.check(exact)
+                self.context.check(
+                    self.library.cudnn_softmax_gradient(
+                        self.context.pointer, algorithm, mode, y.pointer, x.pointer, dx.pointer
+                    )
+                )
+                expected = gradient(y.read_value().astype("float64"), x.value.astype("float64"), algorithm, mode)
+                dx.check(expected, 2e-2 if dtype == "float16" else None)
+
     def test_gradient(self):
         for dtype, algorithm, mode, (a, b, c) in itertools.product(
             CODES, range(3), range(2), itertools.permutations(LAYOUTS, 3)
@@ -189,6 +210,23 @@ class TestReductions(WithCudnn):
                     y = Tensor(self, self.context, np.zeros(expected.shape, dtype))
                     self.reduce(operation, x, y)
                     y.check(expected, 1e-2 if dtype == "float16" else None)
+
+    def test_random_forms(self):
+        """Random shapes, axes, orders in memory, and unused elements."""
+        for case in range(150):
+            nd = int(self.rng.integers(1, 9))
+            shape = tuple(self.rng.integers(1, 4, nd))
+            axes = tuple(np.flatnonzero(self.rng.random(nd) < 0.5))
+            dtype = list(CODES)[case % 3]
+            layout = self.rng.permutation(nd), int(self.rng.integers(0, 3)), int(self.rng.integers(0, 9))
+            operation = list(self.FUNCTIONS)[case % 9]
+            with self.subTest(shape=shape, axes=axes, layout=layout, dtype=dtype, operation=operation):
+                value = self.rng.uniform(0.5, 1.2, shape).astype(dtype)
+                x = Tensor(self, self.context, value, *layout)
+                expected = self.FUNCTIONS[operation](value.astype("float64"), axes, keepdims=True) if axes else value
+                y = Tensor(self, self.context, np.zeros(expected.shape, dtype), *layout)
+                self.reduce(operation, x, y)
+                y.check(expected, 1e-2 if dtype == "float16" else None)
 
     def test_few_and_many_axes(self):
         for shape in ((5,), (2, 3), (2, 3, 2, 1, 2), (2, 1, 2, 1, 2, 1, 2, 3)):
