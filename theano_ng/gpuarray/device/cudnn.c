@@ -1,7 +1,8 @@
 /* cuDNN: loading, the handle of a device, descriptors that are kept, workspaces and errors. The files cudnn_*.c contain
  * the computations; see cudnn_core.h.
  *
- * libcudnn.so.9 is small. It loads the libraries with the computations itself when they are first needed. */
+ * libcudnn.so.9 is small. It loads the libraries with the computations itself when they are first needed. If it does not
+ * find one of them, it ends the process. Therefore they are loaded here first. */
 #define _GNU_SOURCE
 #include "cudnn_core.h"
 
@@ -60,6 +61,27 @@ static int library_fits(const char *path, size_t version, size_t runtime)
     return GA_NO_ERROR;
 }
 
+/* Load the libraries with the computations. They are in the folder of `loaded`, or the system's loader finds them. */
+static int load_parts(void *loaded, const char *path)
+{
+    static const char *const parts[] = {"libcudnn_graph.so.9", "libcudnn_ops.so.9", "libcudnn_cnn.so.9",
+                                        "libcudnn_adv.so.9"};
+    Dl_info found = {0};
+    void *function = dlsym(loaded, "cudnnGetVersion");
+    if (function && dladdr(function, &found) && found.dli_fname)
+        path = found.dli_fname;
+    const char *slash = strrchr(path, '/');
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; ++i) {
+        char name[4096];
+        snprintf(name, sizeof name, "%.*s%s", slash ? (int)(slash - path) + 1 : 0, path, parts[i]);
+        if (!dlopen(name, RTLD_LAZY | RTLD_LOCAL) && !dlopen(parts[i], RTLD_LAZY | RTLD_LOCAL))
+            return device_failed(GA_LOAD_ERROR,
+                                 "cuDNN (%s) is incomplete: %s; cuDNN 9.0.0 or later is needed: " CUDA_ADVICE, path,
+                                 dlerror());
+    }
+    return GA_NO_ERROR;
+}
+
 static int load_library(void)
 {
     static void *library;
@@ -71,6 +93,11 @@ static int load_library(void)
     if (!loaded)
         return device_failed(GA_LOAD_ERROR, "cuDNN cannot be loaded (%s); cuDNN 9.0.0 or later is needed: " CUDA_ADVICE,
                              dlerror());
+    int code = load_parts(loaded, path ? path : names[0]);
+    if (code != GA_NO_ERROR) {
+        dlclose(loaded);
+        return code;
+    }
     /* Ask for the version first: an old library lacks other functions. */
     if (!(*(void **)&cudnn.cudnnGetVersion = dlsym(loaded, "cudnnGetVersion"))
         || !(*(void **)&cudnn.cudnnGetCudartVersion = dlsym(loaded, "cudnnGetCudartVersion"))) {
@@ -78,7 +105,7 @@ static int load_library(void)
         return device_failed(GA_LOAD_ERROR, "%s is no cuDNN library: it has no function cudnnGetVersion; " CUDA_ADVICE,
                              path ? path : "libcudnn");
     }
-    int code = library_fits(path ? path : "libcudnn", cudnn.cudnnGetVersion(), cudnn.cudnnGetCudartVersion());
+    code = library_fits(path ? path : "libcudnn", cudnn.cudnnGetVersion(), cudnn.cudnnGetCudartVersion());
     if (code != GA_NO_ERROR) {
         dlclose(loaded);
         return code;

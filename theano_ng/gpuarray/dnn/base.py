@@ -40,8 +40,11 @@ def _version_text(number):
 @functools.cache
 def _version_of(path):
     """Return the version of the library with this path, and None; or -1, and the reason why it cannot be used."""
+    # Ask a part of cuDNN: libcudnn.so.9 itself ends the process if it does not find this part.
+    part = os.path.join(os.path.dirname(path), "libcudnn_graph.so.%d" % loader.CUDNN_VERSIONS[0])
     try:
-        number = _load_lib(path).cudnnGetVersion
+        _load_lib(path)
+        number = _load_lib(part).cudnnGetVersion
     except OSError as error:
         return -1, "cuDNN cannot be loaded (%s); cuDNN 9.0.0 or later is needed: %s" % (error, _ADVICE)
     except AttributeError:

@@ -14,6 +14,8 @@ from theano_ng.gpuarray.device.tests.test_cuda import HERE, WithFake, compile_fa
 
 CODES = {"float16": native.GA_HALF, "float32": native.GA_FLOAT, "float64": native.GA_DOUBLE}
 TOLERANCE = {"float16": 2e-3, "float32": 1e-5, "float64": 1e-12}
+# The libraries that libcudnn.so.9 loads from its folder
+PARTS = tuple(["libcudnn_%s.so.9" % part for part in ("graph", "ops", "cnn", "adv")])
 NOT_SUPPORTED, EXECUTION_FAILED = 3000, 5000
 
 
@@ -32,7 +34,10 @@ class FakeDnn(ctypes.Structure):
 def compile_fake_cudnn(folder, cuda, *options):
     """Compile all files of the fake cuDNN to one library that is linked with the fake driver; return its path."""
     families = sorted(glob.glob(os.path.join(HERE, "stub_cuda", "fake_cudnn_*.c")))
-    return compile_fake(folder, *families, cuda, "-lm", *options, source="fake_cudnn.c", name="libcudnn.so.9")
+    path = compile_fake(folder, *families, cuda, "-lm", *options, source="fake_cudnn.c", name="libcudnn.so.9")
+    for part in PARTS:
+        os.symlink(path, os.path.join(os.path.dirname(path), part))
+    return path
 
 
 class WithCudnn(WithFake):

@@ -4,6 +4,8 @@ import ctypes
 import itertools
 import os
 import re
+import shutil
+import tempfile
 import unittest
 from ctypes import byref, c_void_p
 
@@ -15,6 +17,7 @@ from theano_ng.gpuarray.device.tests.cudnn import (
     CODES,
     EXECUTION_FAILED,
     NOT_SUPPORTED,
+    PARTS,
     Tensor,
     WithCudnn,
     compile_fake_cudnn,
@@ -374,6 +377,20 @@ class TestLibrary(WithCudnn):
             r"^cuDNN cannot be loaded \(/nowhere/.*\); cuDNN 9.0.0 or later is needed: pip install 'theano_ng\[cuda12\]' or ",
         )
 
+    def test_incomplete(self):
+        """The real library ends the process if it does not find a part of it. The parts are loaded first."""
+        for part in PARTS:
+            path = compile_fake_cudnn(self.folder, self.path)
+            os.remove(os.path.join(os.path.dirname(path), part))
+            native.set_libraries(self.library, cudnn=path)
+            code, text = self.refused_library()
+            self.assertEqual(code, native.GA_LOAD_ERROR)
+            self.assertRegex(
+                text,
+                r"^cuDNN \(%s\) is incomplete: %s: .*; cuDNN 9.0.0 or later is needed: pip install"
+                % (re.escape(path), part),
+            )
+
     def test_too_old(self):
         for version, said in ((8907, "8.9.7"), (7605, "7.6.5")):
             self.dnn.version = version
@@ -401,9 +418,14 @@ class TestLibrary(WithCudnn):
     def test_another_library(self):
         path = compile_fake_cudnn(self.folder, self.path, "-DFAKE_WITHOUT_TENSORS")
         ctypes.CDLL(path).fake_dnn_reset()
+        # The driver has no function of cuDNN. Its folder gets parts, so that it does not appear to be incomplete.
+        other = os.path.join(tempfile.mkdtemp(dir=self.folder), "libcudnn.so.9")
+        shutil.copy(self.path, other)
+        for part in PARTS:
+            os.symlink(other, os.path.join(os.path.dirname(other), part))
         for which, said in (
             (path, "%s has no function cudnnSetTensorNdDescriptor: cuDNN 9.0.0 is the oldest"),
-            (self.path, "%s is no cuDNN library: it has no function cudnnGetVersion; pip install"),
+            (other, "%s is no cuDNN library: it has no function cudnnGetVersion; pip install"),
         ):
             native.set_libraries(self.library, cudnn=which)
             code, text = self.refused_library()
@@ -454,6 +476,21 @@ class TestInterface(unittest.TestCase):
         self.assertGreater(len(names), 15)
         for name in names:
             getattr(library, name)
+
+    def test_descriptors(self):
+        """The library accepts the descriptors that cudnn_*.c set, and refuses what the code refuses. No device is needed."""
+        library, tensor, reduction = ctypes.CDLL(self.path), c_void_p(), c_void_p()
+        self.assertEqual(library.cudnnCreateTensorDescriptor(byref(tensor)), 0)
+        for dims, strides, status in (((2, 3, 4, 5), (70, 1, 15, 3), 0), ((2, 3, 4, 5), (0, 20, 5, 1), 2000)):
+            lengths = (ctypes.c_int * 4)(*dims), (ctypes.c_int * 4)(*strides)
+            for dtype in range(3):
+                self.assertEqual(library.cudnnSetTensorNdDescriptor(tensor, dtype, 4, *lengths), status)
+        self.assertEqual(library.cudnnDestroyTensorDescriptor(tensor), 0)
+        self.assertEqual(library.cudnnCreateReduceTensorDescriptor(byref(reduction)), 0)
+        for operation, compute in itertools.product(range(9), range(2)):
+            self.assertEqual(library.cudnnSetReduceTensorDescriptor(reduction, operation, compute, 1, 0, 0), 0)
+        self.assertEqual(library.cudnnSetReduceTensorDescriptor(reduction, MAX, 0, 1, 1, 0), 0)
+        self.assertEqual(library.cudnnDestroyReduceTensorDescriptor(reduction), 0)
 
 
 if __name__ == "__main__":
