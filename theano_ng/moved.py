@@ -53,6 +53,7 @@ MOVED = {
     "sandbox.neighbours": "tensor.nnet.neighbours",
     "sandbox.blocksparse": "tensor.nnet.blocksparse",
     "sandbox.gpuarray": "gpuarray",
+    "gpuarray.dnn_opt": "gpuarray.opt.dnn",
 }
 """Classic path below the package -> path of the module with the code, or several paths, separated by blanks."""
 
@@ -79,11 +80,32 @@ REMOVED = {"sandbox.cuda": "the GPU back-end before theano_ng.gpuarray, which Th
 
 MISSING = {
     "linear algebra on GPUs": "gpuarray.linalg gpuarray.fft",
-    "cuDNN": "gpuarray.cudnn_defs gpuarray.dnn gpuarray.dnn_opt",
+    "convolutions by cuDNN": (
+        "gpuarray.dnn.GpuDnnConv gpuarray.dnn.GpuDnnConvDesc gpuarray.dnn.GpuDnnConvGradI "
+        "gpuarray.dnn.GpuDnnConvGradW gpuarray.dnn.dnn_conv gpuarray.dnn.dnn_conv3d "
+        "gpuarray.dnn.dnn_gradinput gpuarray.dnn.dnn_gradinput3d gpuarray.dnn.dnn_gradweight "
+        "gpuarray.dnn.dnn_gradweight3d"
+    ),
+    "pooling by cuDNN": (
+        "gpuarray.dnn.GpuDnnPool gpuarray.dnn.GpuDnnPoolBase gpuarray.dnn.GpuDnnPoolDesc "
+        "gpuarray.dnn.GpuDnnPoolGrad gpuarray.dnn.dnn_pool"
+    ),
+    "batch normalization by cuDNN": (
+        "gpuarray.dnn.GpuDnnBatchNorm gpuarray.dnn.GpuDnnBatchNormGrad gpuarray.dnn.GpuDnnBatchNormInference "
+        "gpuarray.dnn.dnn_batch_normalization_test gpuarray.dnn.dnn_batch_normalization_train"
+    ),
+    "recurrent networks and dropout by cuDNN": (
+        "gpuarray.dnn.GpuDnnDropoutOp gpuarray.dnn.GpuDnnRNNGradInputs gpuarray.dnn.GpuDnnRNNGradWeights "
+        "gpuarray.dnn.GpuDnnRNNOp gpuarray.dnn.RNNBlock gpuarray.dnn.dropout"
+    ),
+    "spatial transformers by cuDNN": (
+        "gpuarray.dnn.GpuDnnTransformerGradI gpuarray.dnn.GpuDnnTransformerGradT "
+        "gpuarray.dnn.GpuDnnTransformerGrid gpuarray.dnn.GpuDnnTransformerSampler gpuarray.dnn.dnn_spatialtf"
+    ),
 }
 """A feature that does not exist yet -> the modules and names that it has in Theano 1.0, separated by blanks."""
 
-PROBED = frozenset({"gpuarray.dnn", "gpuarray.fft", "gpuarray.linalg"})
+PROBED = frozenset({"gpuarray.fft", "gpuarray.linalg"})
 """Modules in `MISSING` that contain only a function by which programs ask if the module is usable."""
 
 

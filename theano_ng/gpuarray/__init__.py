@@ -44,7 +44,7 @@ register_loader("theano_ng.gpuarray.opt", "gpuarray_opt")
 _find, __dir__, _ = lazy_names(
     __name__,
     {},
-    modules="basic_ops blas blocksparse ctc dnn dnn_opt elemwise extra_ops fft fp16_help kernel_codegen linalg multinomial neighbours nnet opt opt_util"
+    modules="basic_ops blas blocksparse ctc cudnn_defs dnn dnn_opt elemwise extra_ops fft fp16_help kernel_codegen linalg multinomial neighbours nnet opt opt_util"
     " pool reduction rng_mrg sort subtensor type pygpu",
 )
 

@@ -10,7 +10,8 @@ from theano_ng.compile.sharedvalue import shared, shared_constructor
 from theano_ng.configdefaults import config, mark_active_gpu, parent_with_gpu
 from theano_ng.configparser import TheanoConfigError, TheanoConfigWarning
 from theano_ng.gof import optdb as databases
-from theano_ng.gpuarray.contexts import list_contexts, reg_context
+from theano_ng.gpuarray.contexts import list_contexts, reg_context, unregister
+from theano_ng.gpuarray.dnn import base as dnn
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.gpuarray.transfers import as_gpuarray_variable
 from theano_ng.gpuarray.type import gpuarray_shared_constructor, shared_on_target
@@ -88,7 +89,7 @@ def init_dev(dev, name=None, preallocate=None):
     ValueError
         If the string names no device, or the name is taken.
     RuntimeError
-        In a child process, if the parent has a device open.
+        In a child process, if the parent has a device open. If the flag ``dnn.enabled`` is True, and cuDNN cannot be used.
     GpuArrayException, MemoryError
         If the device does not exist, or cannot be used. The message gives the reason.
     """
@@ -116,11 +117,29 @@ def init_dev(dev, name=None, preallocate=None):
     reg_context(name, context)
     activated = True
     mark_active_gpu()
+    if config.dnn.enabled == "True":
+        _require_cudnn(name)
     if config.print_active_device:
         _print_about(context, dev, name, preallocate)
 
 
+class _CudnnError(RuntimeError):
+    """A device cannot use cuDNN, although the flag ``dnn.enabled`` is True."""
+
+
+def _require_cudnn(name):
+    """Unregister a context, and raise _CudnnError, if it cannot use cuDNN."""
+    try:
+        dnn.require(name)
+    except RuntimeError as failure:
+        unregister(name)
+        raise _CudnnError("the flag dnn.enabled is True, but %s" % failure) from None
+
+
 def _print_about(context, dev, name, preallocate):
+    cudnn = dnn.version(raises=False) if context.kind == b"cuda" else -1
+    if cudnn > 0:
+        print("Using cuDNN version %d on context %s" % (cudnn, name), file=sys.stderr)
     if preallocate > 0:
         total = context.total_gmem
         size = min(preallocate, 0.95) * total if preallocate <= 1 else preallocate * MEGABYTE
@@ -200,7 +219,7 @@ def start():
     ------
     TheanoConfigError
         If a device cannot be used, and the flag `force_device` is on. If the flag is off, a warning is issued, and
-        computations stay on the CPU.
+        computations stay on the CPU. If the flag ``dnn.enabled`` is True, and a device cannot use cuDNN.
     """
     flag, device = ("init_gpu_device", config.init_gpu_device) if config.init_gpu_device else ("device", config.device)
     if device != "cpu":
@@ -218,6 +237,8 @@ def _map(device, name):
 def _tried(flag, device, action):
     try:
         action()
+    except _CudnnError as failure:
+        raise TheanoConfigError("%s: %s" % (flag, failure)) from failure
     except (pygpu.GpuArrayException, MemoryError, OSError, RuntimeError, ValueError) as failure:
         reason = " ".join(str(failure).split()).rstrip(".")
         advice = (

@@ -11,6 +11,8 @@ import importlib.util
 import os
 import sys
 
+from theano_ng.configdefaults import config
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 _given = {}  # name of a library -> path that `use` set
@@ -19,13 +21,16 @@ _given = {}  # name of a library -> path that `use` set
 NVRTC_VERSIONS = (13, 12, 11)
 CUBLAS_VERSIONS = (13, 12)
 
+# Major versions of cuDNN, whose files do not name the version of CUDA
+CUDNN_VERSIONS = (9,)
+
 
 def use(which, path):
     """Set the file of a library. This file is then used even if another file of the library is installed.
 
     Parameters
     ----------
-    which : {"cuda", "nvrtc", "cublasLt", "opencl"}
+    which : {"cuda", "nvrtc", "cublasLt", "cudnn", "opencl"}
     path : str or None
         None: search for the library again.
     """
@@ -50,7 +55,7 @@ def libraries(device):
         library, and reports an error if the loader does not find it.
     """
     if device.startswith("cuda"):
-        return {"cuda": cuda(), "nvrtc": nvrtc(), "cublasLt": cublas()}
+        return {"cuda": cuda(), "nvrtc": nvrtc(), "cublasLt": cublas(), "cudnn": cudnn()}
     if device.startswith("opencl"):
         return {"opencl": opencl()}
     return {}
@@ -85,6 +90,21 @@ def nvrtc():
 def cublas():
     """Return the path of cuBLASLt, which multiplies matrices. Return None if it is not installed. See `nvrtc`."""
     return _nvidia_for_driver("cublasLt", CUBLAS_VERSIONS)
+
+
+def cudnn():
+    """Return the path of cuDNN, which computes parts of neural networks. Return None if it is not installed.
+
+    The folder that ``config.dnn.library_path`` names is searched first.
+    """
+    if "cudnn" in _given:
+        return _given["cudnn"]
+    folder = config.dnn.library_path
+    for version in CUDNN_VERSIONS:
+        path = os.path.join(folder, "libcudnn.so.%d" % version)
+        if folder and os.path.exists(path):
+            return path
+    return nvidia("cudnn", CUDNN_VERSIONS)
 
 
 def _nvidia_for_driver(name, versions):

@@ -56,6 +56,7 @@ from theano_ng.gpuarray.opt import (
     batchnorm,
     blas,
     conv,
+    dnn,
     elementwise,
     epilogues,
     final,

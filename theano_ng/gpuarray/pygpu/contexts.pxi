@@ -268,6 +268,28 @@ cdef public class GpuContext [object PyGpuContextObject, type _PyGpuContextType]
         return "%d.%d.%d" % (version // 10000, version // 100 % 100, version % 100)
 
     @property
+    def cudnn(self):
+        """The version of cuDNN, which computes parts of neural networks on CUDA devices, such as ``92800`` for 9.28.0.
+
+        Raises
+        ------
+        UnsupportedException
+            If the device is no CUDA device.
+        GpuArrayException
+            If the library is missing, too old, or of a CUDA version that the driver does not support.
+        """
+        cdef size_t version = 0
+        pygpu_raise(self.ctx, cudnn_open(self.ctx, &version))
+        return version
+
+    @property
+    def cudnn_handle(self):
+        """The address of cuDNN's handle of this device, for C code. Errors as for `cudnn`."""
+        cdef void *handle = NULL
+        pygpu_raise(self.ctx, cudnn_handle(self.ctx, &handle))
+        return <size_t>handle
+
+    @property
     def lmemsize(self):
         """The number of bytes of local memory per group."""
         return _number(self, GA_CTX_PROP_LMEMSIZE)

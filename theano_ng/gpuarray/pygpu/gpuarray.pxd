@@ -98,6 +98,10 @@ cdef extern from "device.h" nogil:
 cdef extern from "cublas.h" nogil:
     int cublas_open(gpucontext *, size_t *version)
 
+cdef extern from "cudnn.h" nogil:
+    int cudnn_open(gpucontext *, size_t *version)
+    int cudnn_handle(gpucontext *, void **handle)
+
 cdef extern from "context.h" nogil:
     ctypedef struct device_info:
         char name[128]

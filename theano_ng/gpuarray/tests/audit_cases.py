@@ -11,7 +11,7 @@ import numpy as np
 from theano_ng import scalar
 from theano_ng import tensor as tt
 from theano_ng.audit.records import Case
-from theano_ng.gpuarray import blas, corr, nnet, pool, sort, subtensor
+from theano_ng.gpuarray import blas, corr, dnn, nnet, pool, sort, subtensor
 from theano_ng.gpuarray.basic_ops import (
     GpuAlloc,
     GpuAllocEmpty,
@@ -210,6 +210,24 @@ def _networks():
     return rows
 
 
+def _by_cudnn():
+    """Return rows of the table for Ops that use cuDNN, if the device is a CUDA device."""
+    from theano_ng.gpuarray.tests import device
+
+    if not device.DEVICE.startswith("cuda"):
+        return []
+    rows = []
+    for algo in ("fast", "accurate", "log"):
+        for mode in ("instance", "channel"):
+            rows.append(("GpuDnnSoftmax %s %s" % (algo, mode), _on_device(dnn.GpuDnnSoftmax(algo, mode)), [IMAGE]))
+            op = dnn.GpuDnnSoftmaxGrad(algo, mode)
+            rows.append(("GpuDnnSoftmaxGrad %s %s" % (algo, mode), _on_device(op), [IMAGE, IMAGE[::-1]]))
+    for name in ("add", "mul", "maximum", "minimum", "absmax", "avg", "norm1", "norm2"):
+        op = dnn.GpuDnnReduction(name, (0, 2), "float32", "float32", False)
+        rows.append(("GpuDnnReduction " + name, _on_device(op), [T3]))
+    return rows
+
+
 def audit_cases():
     """Return the cases, and register a function that opens the device in processes that are forked later."""
     os.register_at_fork(after_in_child=_open)
@@ -358,5 +376,5 @@ def cases():
     # In these gradients, kernels are multiplied by zeros outside of the output, as in the C code for the host. NaN and
     # infinity in the kernels then give NaN, which the Python code does not.
     finite = {name: _finite_kernels for name, _, _ in table if name.endswith("_gradInputs")}
-    table += _windows() + _networks()
+    table += _windows() + _networks() + _by_cudnn()
     return [Case(op, inputs, name, *(tied or [finite.get(name)]), skip=skip) for name, op, inputs, *tied in table]

@@ -62,6 +62,14 @@ optdb local_gpua_alloc_empty_to_zeros 49.3 alloc_empty_to_zeros
 optdb local_advincsub1_gpua_inplace 60 fast_run gpuarray inplace
 optdb gpua_inplace_opt 75 fast_run gpuarray inplace inplace_elemwise_optimizer
 optdb gpua_scanOp_make_inplace 75 gpuarray inplace scan
+gpuarray_opt NoCuDNNRaise 0 cudnn
+gpuarray_local_optimizations local_cudnn_maxandargmax - cudnn
+gpuarray_local_optimizations local_dnn_argmax - cudnn
+gpuarray_local_optimizations local_dnn_reduction - cudnn
+gpuarray_local_optimizations local_gpua_logsoftmax_to_dnn - cudnn
+gpuarray_local_optimizations local_gpua_softmax_dnn_grad - cudnn
+gpuarray_local_optimizations local_log_softmax_dnn - cudnn stabilize
+gpuarray_local_optimizations local_softmax_dnn - cudnn
 gpuarray_opt gpuarray_graph_optimization -0.5 fast_compile fast_run gpuarray
 gpuarray_opt InputToGpuArrayOptimizer 0 fast_compile fast_run merge
 gpuarray_opt gpuarray_local_optimizations 1 fast_compile fast_run gpuarray gpuarray_local_optimiziations
@@ -129,6 +137,13 @@ NOT_EXECUTED = {
     "local_remove_all_assert": "belongs to the host, too",
     "local_gpua_labels": "needs two outputs of one node; see test_nnet",
     "conv_metaopt": "measures other rules; see test_opt_conv",
+    **dict.fromkeys(
+        (
+            "local_cudnn_maxandargmax local_dnn_argmax local_dnn_reduction local_gpua_logsoftmax_to_dnn "
+            "local_gpua_softmax_dnn_grad local_log_softmax_dnn local_softmax_dnn"
+        ).split(),
+        "needs cuDNN; see test_dnn",
+    ),
 }
 
 

@@ -243,7 +243,7 @@ class TestServed(unittest.TestCase):
             assert type(function([], T.constant(1), mode=theano.Mode("py", None))) is Function
             twins = [n for n, m in sys.modules.items() if n.startswith("theano.") and m is not sys.modules["theano_ng" + n[6:]]]
             assert not twins, twins
-            for statement in ("import theano.gpuarray.dnn_opt", "from theano.gpuarray.dnn import dnn_conv"):
+            for statement in ("import theano.gpuarray.dnn.RNNBlock", "from theano.gpuarray.dnn import RNNBlock"):
                 try:
                     exec(statement)
                 except ImportError as failure:

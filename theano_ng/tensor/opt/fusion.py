@@ -455,8 +455,8 @@ def local_elemwise_reduction_fusion(node):
     With OpenMP the two nodes remain separate, because a `ReducedElemwise` uses only one thread. The addition of scalars
     to one array also remains separate, because the manual shows the graph of ``(v + 1).sum()``.
     """
-    between = node.inputs[0]
-    if len(between.clients) != 1 or not _takes_in(node, between):
+    between = node.inputs[0] if node.inputs else None
+    if between is None or len(between.clients) != 1 or not _takes_in(node, between):
         return False
     inner = between.owner
     if inner is None or not _fusible(inner, Elemwise):

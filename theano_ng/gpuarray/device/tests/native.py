@@ -53,6 +53,19 @@ class MatrixFactor(Structure):
     _fields_ = [("number", c_double), ("data", c_void_p), ("offset", c_size_t)]
 
 
+class DnnTensor(Structure):
+    """The C structure `dnn_tensor`."""
+
+    _fields_ = [
+        ("data", c_void_p),
+        ("offset", c_size_t),
+        ("typecode", c_int),
+        ("nd", c_uint),
+        ("dims", c_size_t * 8),
+        ("strides", c_ssize_t * 8),
+    ]
+
+
 class PoolCounts(Structure):
     _fields_ = [(name, c_size_t) for name in "in_use reserved peak blocks allocations".split()]
 
@@ -131,6 +144,11 @@ _PROTOTYPES = {
         c_int,
         [c_void_p, c_int, c_int, *[POINTER(kind) for kind in (MatrixFactor, MatrixStack, MatrixStack) * 2]],
     ),
+    "cudnn_open": (c_int, [c_void_p, POINTER(c_size_t)]),
+    "cudnn_handle": (c_int, [c_void_p, POINTER(c_void_p)]),
+    "cudnn_softmax": (c_int, [c_void_p, c_int, c_int, *[POINTER(DnnTensor)] * 2]),
+    "cudnn_softmax_gradient": (c_int, [c_void_p, c_int, c_int, *[POINTER(DnnTensor)] * 3]),
+    "cudnn_reduce": (c_int, [c_void_p, c_int, c_int, *[POINTER(DnnTensor)] * 2, c_void_p]),
     "pool_count": (None, [c_void_p, POINTER(PoolCounts)]),
     "pool_trim": (None, [c_void_p]),
     "device_message": (c_char_p, []),

@@ -46,7 +46,7 @@ class FakeState(ctypes.Structure):
 
 
 def compile_fake(folder, *options, source="fake_cuda.c", name="libcuda.so.1"):
-    """Compile a fake library with these options of the compiler; return its path."""
+    """Compile a fake library with these options of the compiler (or more source files); return its path."""
     compiler = shutil.which("gcc") or shutil.which("cc")
     if compiler is None:
         raise unittest.SkipTest("needs gcc")

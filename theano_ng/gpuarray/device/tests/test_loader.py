@@ -9,6 +9,7 @@ import tempfile
 import unittest
 from unittest import mock
 
+from theano_ng.configparser import change_flags
 from theano_ng.gpuarray.device import loader
 
 
@@ -79,15 +80,27 @@ class TestNvidia(unittest.TestCase):
 
 class TestUse(unittest.TestCase):
     def test_what_is_given_is_taken(self):
-        for which in ("cuda", "nvrtc", "cublasLt", "opencl"):
+        for which in ("cuda", "nvrtc", "cublasLt", "cudnn", "opencl"):
             self.addCleanup(loader.use, which, None)
             loader.use(which, "/some/where.so")
-        names = ("cuda", "nvrtc", "cublasLt")
+        names = ("cuda", "nvrtc", "cublasLt", "cudnn")
         self.assertEqual(loader.libraries("cuda0"), dict.fromkeys(names, "/some/where.so"))
         self.assertEqual(loader.libraries("opencl0:0"), {"opencl": "/some/where.so"})
         self.assertEqual(loader.libraries("stub0"), {})
         loader.use("cuda", None)
         self.assertNotEqual(loader.cuda(), "/some/where.so")
+
+
+class TestCudnn(unittest.TestCase):
+    def test_the_folder_of_the_flag_is_first(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "libcudnn.so.9")
+            with change_flags({"dnn.library_path": folder}):
+                self.assertNotEqual(loader.cudnn(), path)
+                with open(path, "w"):
+                    pass
+                self.assertEqual(loader.cudnn(), path)
+            self.assertNotEqual(loader.cudnn(), path)
 
 
 class TestCluda(unittest.TestCase):

@@ -1,0 +1,113 @@
+/* The parts of cuDNN 9 that are used: names, arguments and constants of its documented interface. The library is loaded
+ * when it is first needed, so no CUDA files are needed to build this package. */
+#ifndef TNG_CUDNN_LIBRARY_H
+#define TNG_CUDNN_LIBRARY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct CUstream_st;
+
+typedef int cudnnStatus_t;
+typedef struct cudnnContext *cudnnHandle_t;
+
+/* The descriptors are opaque here. */
+typedef struct cudnnTensorStruct *cudnnTensorDescriptor_t;
+typedef struct cudnnReduceTensorStruct *cudnnReduceTensorDescriptor_t;
+
+/* The thousands of a status are its category. */
+enum {
+    CUDNN_STATUS_SUCCESS = 0,
+    CUDNN_STATUS_NOT_INITIALIZED = 1001,
+    CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH = 1002,
+    CUDNN_STATUS_SUBLIBRARY_LOADING_FAILED = 1008,
+    CUDNN_STATUS_BAD_PARAM = 2000,
+    CUDNN_STATUS_NOT_SUPPORTED = 3000,
+    CUDNN_STATUS_NOT_SUPPORTED_SUBLIBRARY_UNAVAILABLE = 3009,
+    CUDNN_STATUS_INTERNAL_ERROR = 4000,
+    CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED = 4003,
+    CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED = 4004,
+    CUDNN_STATUS_EXECUTION_FAILED = 5000,
+};
+
+enum {
+    CUDNN_DATA_FLOAT = 0,
+    CUDNN_DATA_DOUBLE = 1,
+    CUDNN_DATA_HALF = 2,
+    CUDNN_DIM_MAX = 8,
+    CUDNN_NOT_PROPAGATE_NAN = 0,
+    CUDNN_PROPAGATE_NAN = 1,
+};
+
+enum {
+    CUDNN_SOFTMAX_FAST = 0,
+    CUDNN_SOFTMAX_ACCURATE = 1,
+    CUDNN_SOFTMAX_LOG = 2,
+    CUDNN_SOFTMAX_MODE_INSTANCE = 0,
+    CUDNN_SOFTMAX_MODE_CHANNEL = 1,
+};
+
+enum {
+    CUDNN_REDUCE_TENSOR_ADD = 0,
+    CUDNN_REDUCE_TENSOR_MUL = 1,
+    CUDNN_REDUCE_TENSOR_MIN = 2,
+    CUDNN_REDUCE_TENSOR_MAX = 3,
+    CUDNN_REDUCE_TENSOR_AMAX = 4,
+    CUDNN_REDUCE_TENSOR_AVG = 5,
+    CUDNN_REDUCE_TENSOR_NORM1 = 6,
+    CUDNN_REDUCE_TENSOR_NORM2 = 7,
+    CUDNN_REDUCE_TENSOR_MUL_NO_ZEROS = 8,
+    CUDNN_REDUCE_TENSOR_NO_INDICES = 0,
+    CUDNN_REDUCE_TENSOR_FLATTENED_INDICES = 1,
+    CUDNN_32BIT_INDICES = 0,
+};
+
+/* The oldest supported version, as cudnnGetVersion() returns it: 9.0.0 */
+#define CUDNN_OLDEST 90000
+
+/* Each list of functions has the rows X(name, result, argument types). A new family of functions has a list of its own,
+ * which is added to CUDNN_FUNCTIONS. */
+#define CUDNN_CORE_FUNCTIONS(X)                                                           \
+    X(cudnnGetVersion, size_t, (void))                                                    \
+    X(cudnnGetCudartVersion, size_t, (void))                                              \
+    X(cudnnGetErrorString, const char *, (cudnnStatus_t))                                 \
+    X(cudnnGetLastErrorString, void, (char *message, size_t size))                        \
+    X(cudnnCreate, cudnnStatus_t, (cudnnHandle_t *))                                      \
+    X(cudnnDestroy, cudnnStatus_t, (cudnnHandle_t))                                       \
+    X(cudnnSetStream, cudnnStatus_t, (cudnnHandle_t, struct CUstream_st *))               \
+    X(cudnnCreateTensorDescriptor, cudnnStatus_t, (cudnnTensorDescriptor_t *))            \
+    X(cudnnSetTensorNdDescriptor, cudnnStatus_t,                                          \
+      (cudnnTensorDescriptor_t, int type, int nd, const int dims[], const int strides[])) \
+    X(cudnnDestroyTensorDescriptor, cudnnStatus_t, (cudnnTensorDescriptor_t))
+
+#define CUDNN_SOFTMAX_FUNCTIONS(X)                                                                                 \
+    X(cudnnSoftmaxForward, cudnnStatus_t,                                                                          \
+      (cudnnHandle_t, int algorithm, int mode, const void *alpha, cudnnTensorDescriptor_t x_layout, const void *x, \
+       const void *beta, cudnnTensorDescriptor_t y_layout, void *y))                                               \
+    X(cudnnSoftmaxBackward, cudnnStatus_t,                                                                         \
+      (cudnnHandle_t, int algorithm, int mode, const void *alpha, cudnnTensorDescriptor_t y_layout, const void *y, \
+       cudnnTensorDescriptor_t dy_layout, const void *dy, const void *beta, cudnnTensorDescriptor_t dx_layout,     \
+       void *dx))
+
+#define CUDNN_REDUCTION_FUNCTIONS(X)                                                                                \
+    X(cudnnCreateReduceTensorDescriptor, cudnnStatus_t, (cudnnReduceTensorDescriptor_t *))                          \
+    X(cudnnSetReduceTensorDescriptor, cudnnStatus_t,                                                                \
+      (cudnnReduceTensorDescriptor_t, int operation, int compute, int nan, int indices, int indices_type))          \
+    X(cudnnDestroyReduceTensorDescriptor, cudnnStatus_t, (cudnnReduceTensorDescriptor_t))                           \
+    X(cudnnGetReductionIndicesSize, cudnnStatus_t,                                                                  \
+      (cudnnHandle_t, cudnnReduceTensorDescriptor_t, cudnnTensorDescriptor_t a, cudnnTensorDescriptor_t c,          \
+       size_t *size))                                                                                               \
+    X(cudnnGetReductionWorkspaceSize, cudnnStatus_t,                                                                \
+      (cudnnHandle_t, cudnnReduceTensorDescriptor_t, cudnnTensorDescriptor_t a, cudnnTensorDescriptor_t c,          \
+       size_t *size))                                                                                               \
+    X(cudnnReduceTensor, cudnnStatus_t,                                                                             \
+      (cudnnHandle_t, cudnnReduceTensorDescriptor_t, void *indices, size_t indices_size, void *workspace,           \
+       size_t workspace_size, const void *alpha, cudnnTensorDescriptor_t a_layout, const void *a, const void *beta, \
+       cudnnTensorDescriptor_t c_layout, void *c))
+
+#define CUDNN_FUNCTIONS(X)     \
+    CUDNN_CORE_FUNCTIONS(X)    \
+    CUDNN_SOFTMAX_FUNCTIONS(X) \
+    CUDNN_REDUCTION_FUNCTIONS(X)
+
+#endif

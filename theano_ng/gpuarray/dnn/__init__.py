@@ -1,0 +1,59 @@
+"""Neural networks by cuDNN, on CUDA devices.
+
+cuDNN is no dependency: ``pip install 'theano_ng[cuda12]'`` or ``[cuda13]`` installs it. If it is missing, `dnn_available`
+returns False, its attribute `msg` gives the reason, and programs compute without cuDNN.
+
+There is a module for each family of Ops; this package serves all names.
+"""
+
+from theano_ng.configdefaults import SUPPORTED_DNN_CONV_ALGO_RUNTIME, config
+from theano_ng.gpuarray.cudnn_defs import get_definitions
+from theano_ng.gpuarray.dnn.base import (
+    CUDNNDataType,
+    DnnBase,
+    DnnOp,
+    DnnVersion,
+    dnn_available,
+    dnn_present,
+    handle_type,
+    version,
+)
+from theano_ng.lazy import lazy_names
+
+__all__ = [
+    "CUDNNDataType",
+    "DnnBase",
+    "DnnOp",
+    "DnnVersion",
+    "SUPPORTED_DNN_CONV_ALGO_RUNTIME",
+    "config",
+    "cudnn",
+    "dnn_available",
+    "dnn_present",
+    "handle_type",
+    "version",
+]
+
+cudnn = get_definitions()
+
+# The Ops and the rules are imported when their names are first used.
+__getattr__, __dir__, _names = lazy_names(
+    __name__,
+    {
+        "theano_ng.gpuarray.basic_ops": "gpu_contiguous",
+        "theano_ng.gpuarray.dnn.base": "_dnn_check_compile _dnn_check_version _dnn_lib _load_lib _make_handle",
+        "theano_ng.gpuarray.dnn.reduction": "GpuDnnReduction",
+        "theano_ng.gpuarray.dnn.softmax": "GpuDnnSoftmax GpuDnnSoftmaxBase GpuDnnSoftmaxGrad",
+        "theano_ng.gpuarray.opt.dnn.base": "NoCuDNNRaise",
+        "theano_ng.gpuarray.opt.dnn.reduction": "local_cudnn_maxandargmax local_dnn_argmax local_dnn_reduction",
+        "theano_ng.gpuarray.opt.dnn.softmax": (
+            "local_gpua_logsoftmax_to_dnn local_gpua_softmax_dnn_grad local_log_softmax_dnn local_softmax_dnn"
+        ),
+        "theano_ng.gpuarray.opt": "gpu_seqopt pool_db pool_db2",
+        "theano_ng.gpuarray.type": "gpu_context_type",
+        "theano_ng.compile.mode": "optdb",
+        "theano_ng.scalar": "bool_t=bool int_t=int32 uint32_t=uint32",
+        "theano_ng.tensor.extra_ops": "cpu_contiguous",
+    },
+)
+__all__ += [name for name in _names if not name.startswith("_")]
