@@ -66,6 +66,7 @@ cdef struct Rows:
     PyObject *array         # owned; NULL for a result before its first step
     row_places at
     Py_ssize_t lead         # index of the row of step 0
+    bint expected           # whether `array` was made for rows with the layout of the previous call
 
 
 cdef struct Tap:
@@ -142,6 +143,7 @@ cdef class LoopThunk(CThunk):
     cdef int *ranks
     cdef char ***pointers           # addresses of the data pointers of the arrays
     cdef Helper *helpers
+    cdef list layouts               # for each result, shape and dtype of its rows in the previous call, or None
     cdef list memory, bound         # memory: the kernel's arrays; bound: the helpers' thunks
 
     def __init__(self, op, linker, inputs, outputs, tables, kernel=None, loaded=None, profile=None):
@@ -153,6 +155,7 @@ cdef class LoopThunk(CThunk):
         self.as_while = op.as_while
         check_groups(op, len(inputs), len(outputs), len(tables))
         self.kept = [inputs, outputs]
+        self.layouts = [None] * self.n_results
         self.in_cells = self.cells(inputs)
         self.out_cells = self.cells(outputs)
         self.rows = <Rows *>allocate(&self.arena, self.n_seqs + self.n_states + self.n_results, sizeof(Rows))
@@ -590,25 +593,55 @@ cdef class LoopThunk(CThunk):
         for k in range(self.n_sinks):
             sink = &self.sinks[k]
             value = peek(sink.cell)
-            if value == sink.view and value != NULL:
-                continue
             rows = &self.rows[sink.rows]
-            if rows.array == NULL:
-                self.make_result(k, value)
+            if value == sink.view and value != NULL:
+                rows.expected = False
+                continue
+            if rows.array == NULL or rows.expected:
+                self.find_layout(k, value)
             if rows.at.length and not rows.table.store(rows.array, row_at(rows, t + sink.offset), value):
                 loop.assign(
                     self.op, <object>rows.array, (rows.lead + t + sink.offset) % rows.at.length, <object>value, sink.rows - self.n_seqs)
         return 0
 
-    cdef int make_result(self, int k, PyObject *value) except -1:
-        """Make the buffer of a result when its first row is available."""
+    cdef int expect_results(self) except -1:
+        """Make the buffers of the results before the first step, for rows with the layout of the previous call. Then the
+        first step can compute into its rows, too.
+        """
+        cdef Rows *rows
+        cdef int i
+        for i in range(self.n_results):
+            rows = &self.rows[self.n_seqs + self.n_states + i]
+            if rows.array == NULL and self.layouts[i] is not None:
+                self.make_result(i)
+                rows.expected = True
+        return 0
+
+    cdef int find_layout(self, int k, PyObject *value) except -1:
+        """Make the buffer of a result when its first row is available, unless there is one for rows of this layout."""
+        cdef Rows *rows = &self.rows[self.sinks[k].rows]
         cdef int i = self.sinks[k].rows - self.n_seqs - self.n_states
+        cdef tuple layout = loop.row_layout(<object>value)
+        if rows.expected:
+            rows.expected = False
+            if layout == self.layouts[i]:
+                return 0
+            if self.sinks[k].view != NULL:
+                decref(self.sinks[k].view)
+                self.sinks[k].view = NULL
+            decref(rows.array)
+            rows.array = NULL
+        self.layouts[i] = layout
+        return self.make_result(i)
+
+    cdef int make_result(self, int i) except -1:
+        """Make the buffer of a result."""
         cdef PyObject *length = peek(self.in_cells[1 + self.n_seqs + self.n_states + self.n_shared + i])
         cdef PyObject *old = peek(self.out_cells[self.n_states + i])
         made = loop.buffer_of(
-            self.op.output_types[self.n_states + i], <object>length, <object>value, None if refcount(old) != 1 else <object>old)
+            self.op.output_types[self.n_states + i], <object>length, self.layouts[i], None if refcount(old) != 1 else <object>old)
         incref(<PyObject *>made)
-        return set_rows(&self.rows[self.sinks[k].rows], <PyObject *>made)
+        return set_rows(&self.rows[self.n_seqs + self.n_states + i], <PyObject *>made)
 
     cdef int pass_on(self) except -1:
         """Make the new values of shared variables the inputs of the next step. The previous arrays are lent to the step
@@ -709,6 +742,7 @@ cdef int set_rows(Rows *rows, PyObject *value) except -1:
     rows.array = value
     rows.table.find(value, &rows.at)
     rows.lead = 0
+    rows.expected = False
     return 0
 
 
@@ -767,6 +801,8 @@ cdef int run_loop(void *data) except -1:
             if self.machine is None:
                 self.bind()
             self.share()
+            if t < n_steps:
+                self.expect_results()
             while t < n_steps:
                 self.lay_out(t)
                 if self.profile is not None:

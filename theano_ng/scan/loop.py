@@ -58,13 +58,15 @@ def in_order(buffer, rows):
     ----------
     buffer : ndarray
         The buffer. Its rows are reordered in place, because the result must be in this memory if the node overwrites
-        its input.
+        its input. Two rows are only shown in the other order, without a copy.
     rows : int
         Number of rows that were written in total.
     """
     if rows < len(buffer) or not len(buffer):
         return buffer[:rows]
     start = rows % len(buffer)
+    if start and len(buffer) == 2:
+        return buffer[::-1]
     if start:
         first = buffer[:start].copy()
         buffer[:-start] = buffer[start:]
@@ -113,7 +115,7 @@ def run(op, step, arguments, cells):
             raise_in_step(op, done, failure)
         for i, value in enumerate(op.inner_nitsot_outs(outputs)):
             if results[i] is None:
-                results[i] = buffer_of(kinds[i], lengths[i], value)
+                results[i] = buffer_of(kinds[i], lengths[i], row_layout(value))
             if len(results[i]):
                 assign(op, results[i], done % len(results[i]), value, op.n_states + i)
         written = iter(outputs)
@@ -242,7 +244,7 @@ def result_buffer(rows, shape, dtype, old=None):
     return empty(shape, dtype)
 
 
-def buffer_of(kind, rows, value, old=None):
+def buffer_of(kind, rows, layout, old=None):
     """Return a buffer for the results of all steps, on the host or on a device, depending on the type.
 
     Parameters
@@ -250,12 +252,12 @@ def buffer_of(kind, rows, value, old=None):
     kind : Type
         Type of the buffer.
     rows : int
-    value : array_like
-        The first result.
+    layout : tuple
+        Shape and dtype of the rows, see `row_layout`.
     old : object
         See `result_buffer`.
     """
-    shape, dtype = row_layout(value)
+    shape, dtype = layout
     if isinstance(kind, TensorType):
         return result_buffer(rows, shape, dtype, old)
     return kind.value_empty((int(rows), *shape))

@@ -106,4 +106,6 @@ def local_gpua_scan_to_gpua(op, context_name, inputs, outputs):
     return Scan(inner, made, info, typeConstructor=BufferType(context_name))(*outer, return_list=True)
 
 
-optdb.register("gpua_scanOp_make_inplace", ScanInplaceOptimizer(gpua_flag=True), 75, "gpuarray", "inplace", "scan")
+optdb.register(
+    "gpua_scanOp_make_inplace", ScanInplaceOptimizer(gpua_flag=True), 75, "fast_run", "gpuarray", "inplace", "scan"
+)

@@ -61,7 +61,7 @@ optdb gpua_assert_no_cpu_op 49.2 assert_no_cpu_op
 optdb local_gpua_alloc_empty_to_zeros 49.3 alloc_empty_to_zeros
 optdb local_advincsub1_gpua_inplace 60 fast_run gpuarray inplace
 optdb gpua_inplace_opt 75 fast_run gpuarray inplace inplace_elemwise_optimizer
-optdb gpua_scanOp_make_inplace 75 gpuarray inplace scan
+optdb gpua_scanOp_make_inplace 75 fast_run gpuarray inplace scan
 gpuarray_opt NoCuDNNRaise 0 cudnn
 gpuarray_local_optimizations local_cudnn_maxandargmax - cudnn
 gpuarray_local_optimizations local_dnn_argmax - cudnn

@@ -364,6 +364,62 @@ class TestRandomLoops(unittest.TestCase):
                 self.compare(seed, True)
 
 
+@NO_KERNEL
+class TestBuffers(unittest.TestCase):
+    """The buffers of states and results, when the virtual machine runs the steps."""
+
+    def test_two_rows(self):
+        """The last two rows of a state are in the order of time, after even and odd numbers of steps."""
+        n, x = T.iscalar(), T.dmatrix()
+        states, _ = theano.scan(lambda h: T.tanh(h) + 1, outputs_info=x, n_steps=n)
+        for out in (states[-1], states[-2:], states[-2]):
+            f = theano.function([n, x], out)
+            for steps in (2, 3, 4, 3, 2, 7):
+                value, rows = np.arange(6.0).reshape(2, 3) / 7, []
+                for _ in range(steps):
+                    value = np.tanh(value) + 1
+                    rows.append(value)
+                want = {states[-1]: rows[-1], states[-2]: rows[-2]}.get(out, rows[-2:])
+                np.testing.assert_allclose(f(steps, np.arange(6.0).reshape(2, 3) / 7), want, rtol=1e-13)
+
+    def test_results_of_other_shapes(self):
+        """The buffer of a result fits the first row of each call, whatever the previous call returned."""
+        x, n = T.dmatrix(), T.iscalar()
+        rows, _ = theano.scan(
+            lambda k, a: [T.dot(a, a.T) * k, (a * k).sum(axis=0)], sequences=T.arange(n), non_sequences=x
+        )
+        for linker in ("cvm", "cvm_nogc", "vm"):
+            f = theano.function([x, n], rows, mode=Mode(linker, "fast_run"))
+            kept = []
+            for shape, steps in (
+                ((2, 3), 4),
+                ((2, 3), 4),
+                ((4, 3), 4),
+                ((4, 5), 2),
+                ((2, 3), 0),
+                ((2, 3), 5),
+                ((0, 3), 3),
+            ):
+                a = np.arange(float(np.prod(shape))).reshape(shape) + 1
+                found = f(a, steps)
+                want = [np.array([a @ a.T * k for k in range(steps)]), np.array([(a * k).sum(0) for k in range(steps)])]
+                for here, there in zip(found, want):
+                    np.testing.assert_allclose(here, there.reshape((steps, *here.shape[1:])))
+                kept.append((found, [v.copy() for v in found]))
+            for found, copies in kept:  # later calls do not overwrite earlier results
+                for here, there in zip(found, copies):
+                    np.testing.assert_array_equal(here, there)
+
+    def test_a_first_step_that_fails(self):
+        x, y = T.dmatrix(), T.dmatrix()
+        rows, _ = theano.scan(lambda k, a, b: T.dot(a, b) * k, sequences=T.arange(3), non_sequences=[x, y])
+        f = theano.function([x, y], rows)
+        a, b = np.ones((2, 3)), np.ones((3, 4))
+        for _ in range(3):
+            np.testing.assert_array_equal(f(a, b), np.array([a @ b * k for k in range(3)]))
+            self.assertRaises(ValueError, f, a, a)
+
+
 class TestProductsOfVectors(unittest.TestCase):
     """Inner products in a step are correct for all dtypes, also for those that BLAS does not have."""
 

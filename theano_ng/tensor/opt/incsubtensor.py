@@ -5,10 +5,12 @@ import math
 import numpy as np
 
 from theano_ng.compile import optdb
+from theano_ng.compile.ops import Rebroadcast
 from theano_ng.gof.graph import Constant
 from theano_ng.gof.rewriting import TopoOptimizer, copy_stack_trace, in2out, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.assert_op import Assert
+from theano_ng.tensor.elemwise.op import DimShuffle
 from theano_ng.tensor.indexing.advanced import (
     AdvancedBooleanIncSubtensor,
     AdvancedIncSubtensor,
@@ -22,7 +24,7 @@ from theano_ng.tensor.opt.patterns import Rest, copying, names, ops_such, rule
 from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize, register_stabilize
 from theano_ng.tensor.opt.shape import lengths, same_length
 from theano_ng.tensor.opt.subtensor import node_index, takes_all
-from theano_ng.tensor.shaping.allocation import Alloc
+from theano_ng.tensor.shaping.allocation import Alloc, AllocEmpty
 
 INCREMENTS = (IncSubtensor, AdvancedIncSubtensor1, AdvancedIncSubtensor, AdvancedBooleanIncSubtensor)
 """Ops whose inputs are x, y and the index."""
@@ -179,6 +181,14 @@ def local_useless_inc_subtensor(node):
     return [new]
 
 
+def _adds_or_forgets_length_one(node):
+    """Return True if a node only adds dimensions on the left, or makes dimensions not broadcastable."""
+    if isinstance(node.op, DimShuffle):
+        kept = range(node.inputs[0].ndim)
+        return node.op.new_order == ("x",) * (node.outputs[0].ndim - len(kept)) + tuple(kept)
+    return isinstance(node.op, Rebroadcast) and not any(node.op.axis.values())
+
+
 @register_canonicalize
 @register_stabilize
 @register_specialize
@@ -188,10 +198,13 @@ def local_useless_inc_subtensor_alloc(node):
 
     inc_subtensor(x[:], alloc(s, Shape_i(0)(x)))  ->  inc_subtensor(x[:], s)          [canonicalize, stabilize, specialize, fast_run]
 
-    If the lengths of the Alloc are not known to equal the lengths of the written part, an assertion checks them.
+    If the lengths of the Alloc are not known to equal the lengths of the written part, an assertion checks them. Nodes
+    between the Alloc and the write that only add dimensions on the left, or forget that a length is 1, are left out, too.
     """
     x, y = node.inputs[:2]
     index = node.inputs[2:]
+    while y.owner is not None and _adds_or_forgets_length_one(y.owner):
+        y = y.owner.inputs[0]
     if y.owner is None or not isinstance(y.owner.op, Alloc):
         return False
     v = y.owner.inputs[0]
@@ -395,13 +408,18 @@ def local_inplace_setsubtensor(op, inputs):
 
     set_subtensor(exp(x)[i:], s)  ->  set_subtensor(exp(x)[i:], s, inplace=True)          [inplace, fast_run]
     inc_subtensor(exp(x)[i:], s)  ->  inc_subtensor(exp(x)[i:], s, inplace=True)
+
+    If the tensor is memory without values (`AllocEmpty`) that other nodes use, too, the node gets memory of its own.
     """
+    x = inputs[0]
+    if x.owner is not None and isinstance(x.owner.op, AllocEmpty) and len(x.clients) > 1:
+        x = copy_stack_trace(x, x.owner.op(*x.owner.inputs))
     return type(op)(
         op.idx_list,
         inplace=True,
         set_instead_of_inc=op.set_instead_of_inc,
         destroyhandler_tolerate_aliased=op.destroyhandler_tolerate_aliased,
-    )(*inputs)
+    )(x, *inputs[1:])
 
 
 @rule(copying(*INCREMENTS[1:])(inputs), inplace=True)

@@ -41,6 +41,46 @@ class TestUseless(RewriteCase):
         f = self.check(T.inc_subtensor(T.zeros((4, n))[1:2], s), None, {"n": 3})
         self.assertIn("IncSubtensor{Set;int64:int64:}", shown(f.maker.fgraph))
 
+    def test_dimensions_added_to_a_repeated_value(self):
+        """A value that Alloc repeats is written directly, also if dimensions are added or forgotten in between."""
+        x, s, n = T.dtensor3("x"), T.dscalar("s"), T.lscalar("n")
+        repeated = T.alloc(s, n, 2)
+        outs = [
+            T.set_subtensor(x[:1], T.unbroadcast(T.shape_padleft(repeated), 0)),
+            T.inc_subtensor(x[1:], T.shape_padleft(repeated)),
+            T.set_subtensor(x[1:], repeated),
+            T.set_subtensor(x[:, :, :], T.unbroadcast(T.alloc(s, 1, n, 2), 0)),
+        ]
+        given = {x: np.arange(18.0).reshape(3, 3, 2), s: 5.0}
+        for out in outs:
+            f = theano_ng.function([x, s, n], out, mode=Mode("py", self.query))
+            self.assertNotIn("Alloc", shown(f.maker.fgraph))
+            expected = given[x].copy()
+            expected[:1] = 5 if out is outs[0] or out is outs[3] else expected[:1]
+            if out is outs[1]:
+                expected[1:] += 5
+            elif out is not outs[0]:
+                expected[1:] = 5
+            np.testing.assert_array_equal(f(given[x], 5.0, 3), expected)
+            with self.assertRaises((AssertionError, ValueError)):
+                f(given[x], 5.0, 2)
+        # Values that do not fit raise an error as before.
+        for value in (T.alloc(s, n, 3).T, T.addbroadcast(T.alloc(s, n, n, 2), 0)):
+            f = theano_ng.function([x, s, n], T.set_subtensor(x[:1], value), mode=Mode("py", self.query))
+            self.assertRaises(ValueError, f, given[x], 5.0, 3)
+
+    def test_memory_of_its_own(self):
+        """Writes into equal allocations without values work in place, each in an allocation of its own."""
+        x, n = T.dvector("x"), T.lscalar("n")
+        empty = T.AllocEmpty("float64")(n)
+        parts = [T.set_subtensor(T.set_subtensor(empty[:2], x[:2] * k)[2:], x[2:]) for k in range(3)]
+        f = theano_ng.function([x, n], parts)
+        nodes = [node for node in f.maker.fgraph.toposort() if isinstance(node.op, T.IncSubtensor)]
+        self.assertTrue(all(node.op.inplace for node in nodes))
+        value = np.arange(5.0) + 1
+        for k, found in enumerate(f(value, 5)):
+            np.testing.assert_array_equal(found, np.r_[value[:2] * k, value[2:]])
+
     def test_what_is_in_place_stays(self):
         """Rules for useless writes keep an in-place write into a mutable input, because the caller sees the change."""
         x = T.dmatrix("x")
