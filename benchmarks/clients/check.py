@@ -1,13 +1,13 @@
 """Run libraries and programs for Theano, and compare the results and times with the results and times of Theano 1.0.5.
 
-    python benchmarks/clients/check.py [--only NAME ...] [--small] [--record] [--table FILE]
+    python benchmarks/clients/check.py [--only NAME ...] [--small] [--device NAME] [--record] [--table FILE]
 
 A client is a library or program for Theano. Each client has a separate virtual environment in `build/clients`, with
 packages from PyPI in the versions that `CLIENTS` defines. This package is taken from the interpreter that runs this
 file. ``theano_ng-run --numpy-names`` runs programs and libraries unchanged. Lasagne is also tested after
 ``theano_ng-port`` has changed its source code. If an interpreter of Python 3.8 is found (by ``OLD_PYTHON``, on the
 path, by pyenv or by uv), Theano 1.0.5 runs the same programs in it. Otherwise the results are compared with the results
-in `recorded.json`, which ``--record`` writes. `compare.py` defines the tolerances. The exit status is 1 if a result
+in `recorded.json`, which ``--record`` writes. With ``--device opencl0:0``, this package runs the programs on a device. `compare.py` defines the tolerances. The exit status is 1 if a result
 differs or a program fails.
 """
 
@@ -165,7 +165,7 @@ def path_of(program):
     raise FileNotFoundError(program)
 
 
-def measure(command, program, flags, small):
+def measure(command, program, flags, small, device="cpu"):
     """Run a program with an empty cache of compiled code, and return the results that it writes with ``--json``."""
     path = program if os.path.isabs(program) else path_of(program)
     with tempfile.TemporaryDirectory() as folder:
@@ -178,7 +178,7 @@ def measure(command, program, flags, small):
             OMP_NUM_THREADS="1",
             PYTHONPATH=CLASSIC,
             PYTHONWARNINGS="ignore",
-            THEANO_FLAGS="device=cpu,base_compiledir=%s%s" % (os.path.join(folder, "cache"), flags),
+            THEANO_FLAGS="device=%s,base_compiledir=%s%s" % (device, os.path.join(folder, "cache"), flags),
         )
         options = ["--small"] if small else []
         run([*command, path, *options, "--json", out], env=environ, cwd=folder)
@@ -231,6 +231,7 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--only", nargs="+", metavar="NAME", help="clients or programs to run")
     parser.add_argument("--small", action="store_true", help="short runs")
+    parser.add_argument("--device", default="cpu", help="the device on which this package computes (cpu)")
     parser.add_argument(
         "--recorded", action="store_true", help="compare with what was recorded, though Python 3.8 is there"
     )
@@ -258,13 +259,13 @@ def main(arguments=None):
         for program in programs:
             key = program + ("-small" if options.small else "")
             try:
-                result = measure([ours, "-m", "theano_ng.legacy.run", "--numpy-names"], program, "", options.small)
+                result = measure([ours, "-m", "theano_ng.legacy.run", "--numpy-names"], program, "", options.small, options.device)
                 if old_python is not None:
                     recorded[key] = measure([old], program, blas_of_old_theano(), options.small)
                 worst, messages = differences(program, result, recorded[key], options.small)
                 rows.append((program, worst, result, recorded[key]))
                 if changed is not None:
-                    again = measure([ours], os.path.join(changed, program + ".py"), "", options.small)
+                    again = measure([ours], os.path.join(changed, program + ".py"), "", options.small, options.device)
                     messages += [
                         "ported, " + message for message in differences(program, again, result, options.small)[1]
                     ]
