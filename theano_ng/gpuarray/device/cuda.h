@@ -75,7 +75,8 @@ typedef struct cuda_device {
     _Atomic int lost;      /* the driver reported that the context is unusable */
     struct cuda_program *programs;
     struct cuda_kernel *kernels;
-    struct cublas *cublas; /* see cublas.c; NULL until the first product */
+    struct cublas *cublas;       /* see cublas.c; NULL until the first product */
+    struct nccl_member *members; /* see nccl.c; list of the memberships in groups of devices */
 } cuda_device;
 
 int cuda_failed(cuda_device *, CUresult, const char *what);
@@ -123,6 +124,9 @@ static inline CUresult cuda_enter(cuda_device *d, struct cuda_guard *guard)
 
 /* ---- cublas.c ---- */
 void cublas_close(cuda_device *);
+
+/* ---- nccl.c ---- */
+void nccl_close(cuda_device *);
 
 /* ---- cuda_program.c ---- */
 int cuda_build(device *, const char *text, int flags, const char *options, const void *binary, size_t binary_size,

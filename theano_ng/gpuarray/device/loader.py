@@ -19,13 +19,16 @@ _given = {}  # name of a library -> path that `use` set
 NVRTC_VERSIONS = (13, 12, 11)
 CUBLAS_VERSIONS = (13, 12)
 
+# The version in the name of NCCL's library, which is not that of CUDA.
+NCCL_VERSIONS = (2,)
+
 
 def use(which, path):
     """Set the file of a library. This file is then used even if another file of the library is installed.
 
     Parameters
     ----------
-    which : {"cuda", "nvrtc", "cublasLt", "opencl"}
+    which : {"cuda", "nvrtc", "cublasLt", "nccl", "opencl"}
     path : str or None
         None: search for the library again.
     """
@@ -50,7 +53,7 @@ def libraries(device):
         library, and reports an error if the loader does not find it.
     """
     if device.startswith("cuda"):
-        return {"cuda": cuda(), "nvrtc": nvrtc(), "cublasLt": cublas()}
+        return {"cuda": cuda(), "nvrtc": nvrtc(), "cublasLt": cublas(), "nccl": nccl()}
     if device.startswith("opencl"):
         return {"opencl": opencl()}
     return {}
@@ -87,6 +90,14 @@ def cublas():
     return _nvidia_for_driver("cublasLt", CUBLAS_VERSIONS)
 
 
+def nccl():
+    """Return the path of NCCL, which sums and copies arrays of several devices. Return None if it is not installed.
+
+    The wheels for CUDA 12 and for CUDA 13 install the same file, so there is no choice.
+    """
+    return _given["nccl"] if "nccl" in _given else nvidia("nccl", NCCL_VERSIONS)
+
+
 def _nvidia_for_driver(name, versions):
     if name in _given:
         return _given[name]
@@ -115,9 +126,9 @@ def nvidia(name, versions):
     Parameters
     ----------
     name : str
-        Such as "nvrtc" or "cublas".
+        Such as "nvrtc", "cublas" or "nccl".
     versions : sequence of int
-        Major versions in order of preference. The first version whose wheel is installed is used.
+        Versions in the name of the file, in order of preference. The first version whose wheel is installed is used.
 
     Returns
     -------

@@ -770,6 +770,7 @@ cdef int _swap(GpuArray a, GpuArray b) except -1:
 
 
 include "kernels.pxi"
+include "nccl.pxi"
 
 
 pygpu_array_type = <PyTypeObject *>GpuArray
