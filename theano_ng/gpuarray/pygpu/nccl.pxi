@@ -17,6 +17,7 @@ def nccl_id(GpuContext context not None):
     return made[:128]
 
 
+@cython.no_gc_clear  # nccl_leave needs the context
 cdef class NcclMember:
     """A member of a group. One thread uses it at a time.
 
