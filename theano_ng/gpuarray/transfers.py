@@ -1,5 +1,8 @@
 """Ops that move arrays between the host and devices, and functions that find the context of variables."""
 
+import contextlib
+import contextvars
+
 import numpy as np
 
 from theano_ng.gof.graph import Apply
@@ -51,7 +54,8 @@ def infer_context_name(*vars):
         The context of the first variable that has one. A device variable has the context of its type. A host variable
         has the context in its ``tag.context_name``. Without this tag, it has the context of the device variable from
         which a transfer copied it, or the context of the input if a node with one input computes it. If no variable has
-        a context, the result is None, the name of the default context.
+        a context, the result is the context to which a rule is moving a node, see `moving_to`. Otherwise it is None, the
+        name of the default context.
 
     Raises
     ------
@@ -74,8 +78,26 @@ def infer_context_name(*vars):
                 return v.owner.inputs[0].type.context_name
             if len(v.owner.inputs) == 1:
                 todo.extend(v.owner.inputs)
-    get_context(None)
-    return None
+    name = _target.get()
+    get_context(name)
+    return name
+
+
+_target = contextvars.ContextVar("target", default=None)
+
+
+@contextlib.contextmanager
+def moving_to(context_name):
+    """Return a context manager in which `infer_context_name` returns this context for variables without a context.
+
+    A rule that moves a node to a device uses it: if the node's inputs are on the host, the Op for the device transfers
+    them to the device on which the result is needed.
+    """
+    before = _target.set(context_name)
+    try:
+        yield
+    finally:
+        _target.reset(before)
 
 
 class _Transfer(NativeOp, Op):

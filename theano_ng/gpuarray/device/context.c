@@ -646,8 +646,8 @@ int gpukernel_call(gpukernel *k, unsigned nd, const size_t *groups, const size_t
             gpudata *data = args[i];
             if (data->context != ctx)
                 return context_failed(ctx, GA_INVALID_ERROR,
-                                      "argument %u of the kernel is memory of %s, but the kernel belongs to %s", i,
-                                      data->context->name, ctx->name);
+                                      "argument %u of the kernel is memory of another context (%s) than the kernel's (%s)",
+                                      i, data->context->name, ctx->name);
             values[i] = &data->memory;
             sizes[i] = sizeof data->memory;
         }
