@@ -212,7 +212,7 @@ class GpuToGpu(_Transfer):
         )
 
     def grad(self, inputs, grads):
-        return [GpuToGpu(inputs[0].type.context_name)(grads[0])]
+        return [as_gpuarray_variable(grads[0], inputs[0].type.context_name)]
 
 
 class GpuContiguous(_Transfer):
