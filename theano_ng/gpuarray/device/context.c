@@ -645,9 +645,10 @@ int gpukernel_call(gpukernel *k, unsigned nd, const size_t *groups, const size_t
         if (k->types[i] == GA_BUFFER) {
             gpudata *data = args[i];
             if (data->context != ctx)
-                return context_failed(ctx, GA_INVALID_ERROR,
-                                      "argument %u of the kernel is memory of another context (%s) than the kernel's (%s)",
-                                      i, data->context->name, ctx->name);
+                return context_failed(
+                    ctx, GA_INVALID_ERROR,
+                    "argument %u of the kernel is memory of another context (%s) than the kernel's (%s)", i,
+                    data->context->name, ctx->name);
             values[i] = &data->memory;
             sizes[i] = sizeof data->memory;
         }

@@ -1,4 +1,4 @@
-"""How the members of a group of contexts meet: as threads of a process, as processes by MPI, or by NCCL alone.
+"""Meetings of the members of a group of contexts: as threads of a process, as processes by MPI, or by NCCL alone.
 
 The classes have the same methods. `exchange` brings a small value and returns the values of all members. `announce` brings
 a value without waiting for the others. `arrays` passes arrays of the host between members.

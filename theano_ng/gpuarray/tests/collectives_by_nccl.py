@@ -6,6 +6,7 @@ a process of its own, because a process keeps the libraries that it has loaded::
 
 import ctypes
 import logging
+import queue
 import sys
 import threading
 import time
@@ -106,6 +107,68 @@ def apart():
         return comm.transport
 
     print(*together(opened(0, 1, 2), member))
+
+
+class ThreadsAsProcesses:
+    """The methods of an mpi4py communicator that collectives use, for threads."""
+
+    def __init__(self, rank, shared):
+        self._rank, self._shared = rank, shared
+
+    @staticmethod
+    def of(size):
+        boxes = [[queue.SimpleQueue() for _ in range(size)] for _ in range(size)]
+        shared = {"size": size, "boxes": boxes, "barrier": threading.Barrier(size), "arrays": [None] * size}
+        return [ThreadsAsProcesses(rank, shared) for rank in range(size)]
+
+    def Get_size(self):
+        return self._shared["size"]
+
+    def Get_rank(self):
+        return self._rank
+
+    def isend(self, value, dest, tag):
+        self._shared["boxes"][dest][self._rank].put(value)
+        return self
+
+    def Test(self):
+        return True
+
+    def iprobe(self, source, tag):
+        return not self._shared["boxes"][self._rank][source].empty()
+
+    def recv(self, source, tag):
+        return self._shared["boxes"][self._rank][source].get()
+
+    def Allgather(self, data, found):
+        self._shared["arrays"][self._rank] = data
+        self._shared["barrier"].wait()
+        if found is not None:
+            found[...] = self._shared["arrays"]
+        self._shared["barrier"].wait()
+
+    def Gather(self, data, found, root):
+        self.Allgather(data, found)
+
+
+def processes():
+    """Members that MPI connects use NCCL if each has a device of its own."""
+    for numbers in ((0, 1, 2), (1, 1)):
+        contexts, communicators = opened(*numbers), ThreadsAsProcesses.of(len(numbers))
+
+        def member(rank):
+            cid = collectives.GpuCommCliqueId(contexts[rank])
+            with collectives.GpuComm(cid, len(contexts), rank, timeout=20, mpi=communicators[rank]) as comm:
+                rng = np.random.default_rng(9)
+                for _ in range(100):
+                    case = collective_cases.draw(rng, comm.count)
+                    if numbers == (0, 1, 2) or case["call"] != "broadcast":
+                        collective_cases.check(comm, case, False)
+                return comm.transport
+
+        with ThreadPoolExecutor(len(numbers)) as pool:
+            print(*pool.map(member, range(len(numbers))))
+        print(len(calls("ncclAllReduce")) > 0)
 
 
 def one_device():
