@@ -16,7 +16,7 @@ from theano_ng.gpuarray.pygpu import gpuarray
 from theano_ng.gpuarray.pygpu.gpuarray import GpuArrayException
 
 # Seconds between looks at messages of MPI, and at other members while NCCL works.
-_PAUSE, _SLICE = 0.0002, 0.05
+PAUSE, SLICE = 0.0002, 0.05
 
 
 def nccl_problem(context):
@@ -194,7 +194,7 @@ class Processes:
                 self.fail("%s did not come within %g s" % (members_text(missing), timeout))
                 raise GpuArrayException("member %d of the group cannot go on: %s" % (rank, self.failed))
             if missing and not came:
-                time.sleep(_PAUSE)
+                time.sleep(PAUSE)
         return found
 
     def arrays(self, call, rank, array, root, timeout):
@@ -247,7 +247,7 @@ def wait(nccl, meeting, rank, timeout, what):
     """
     deadline = time.monotonic() + timeout
     try:
-        while not nccl.wait(_SLICE):
+        while not nccl.wait(SLICE):
             if meeting.failed:
                 raise GpuArrayException("member %d of the group cannot go on: %s" % (rank, meeting.failed))
             if time.monotonic() > deadline:

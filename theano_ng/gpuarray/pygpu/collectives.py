@@ -388,7 +388,7 @@ class GpuComm:
         clique, deadline = self._clique, time.monotonic() + self._timeout
         nccl = gpuarray.NcclMember(self.context, self._identifier, self._count, self._rank)
         try:
-            while not nccl.wait(_meetings._SLICE):
+            while not nccl.wait(_meetings.SLICE):
                 if self._through_host(_meetings.reason_for_host(dict(clique.facts))):
                     nccl.abort()
                     return
