@@ -229,17 +229,21 @@ def failures():
 
 def absent():
     """A member that never comes to an operation, and one that never joins."""
+    failed = threading.Event()
 
     def member(comm):
         a = pygpu.array(np.arange(6.0), context=comm.context)
         comm.all_reduce(a, "sum")
         if comm.rank == 1:
-            time.sleep(2)
-        else:
+            failed.wait(60)
+            return
+        try:
             comm.all_reduce(a, "sum")
+        finally:
+            failed.set()
 
     contexts = opened(0, 1)
-    print(*together(contexts, member, timeout=0.5))
+    print(*together(contexts, member, timeout=3))
     cid = collectives.GpuCommCliqueId(contexts[0])
     comm = collectives.GpuComm(cid, 2, 0, timeout=0.5)
     a = pygpu.array(np.arange(6.0), context=contexts[0])

@@ -206,17 +206,17 @@ class TestErrors(InThreads):
 class TestAbsence(InThreads):
     def test_a_member_that_does_not_come(self):
         """The others raise an error that names it, and so does every later call of the group."""
-        comms = self.members(3, timeout=0.3)
+        comms = self.members(3, timeout=3)
         start = time.monotonic()
         for _ in range(2):
             found = self.together(comms[:2], lambda comm: comm.all_reduce(self.array(comm), "sum"))
             for rank, error in enumerate(found):
                 self.assertIsInstance(error, pygpu.GpuArrayException)
                 self.assertEqual(
-                    str(error), "member %d of the group cannot go on: member 2 did not come within 0.3 s" % rank
+                    str(error), "member %d of the group cannot go on: member 2 did not come within 3 s" % rank
                 )
-        self.assertLess(time.monotonic() - start, 10)
-        with self.assertRaisesRegex(pygpu.GpuArrayException, "^member 2 .* member 2 did not come within 0.3 s$"):
+        self.assertLess(time.monotonic() - start, 20)
+        with self.assertRaisesRegex(pygpu.GpuArrayException, "^member 2 .* member 2 did not come within 3 s$"):
             comms[2].all_reduce(self.array(comms[2]), "sum")
 
     def test_a_member_that_never_joins(self):
@@ -337,7 +337,7 @@ class TestNccl(WithNccl):
         self.assertEqual(
             self.run_program("absent"),
             [
-                "member 0 of the group cannot go on: member 1 did not come within 0.5 s None",
+                "member 0 of the group cannot go on: member 1 did not come within 3 s None",
                 "member 0 of the group cannot go on: other members did not join within 0.5 s, in this or other processes",
                 "member 0 of the group cannot go on: other members did not join within 0.5 s, in this or other processes",
                 "[0.0, 1.0, 2.0, 3.0, 4.0, 5.0] nccl nccl",
