@@ -259,7 +259,9 @@ def main(arguments=None):
         for program in programs:
             key = program + ("-small" if options.small else "")
             try:
-                result = measure([ours, "-m", "theano_ng.legacy.run", "--numpy-names"], program, "", options.small, options.device)
+                result = measure(
+                    [ours, "-m", "theano_ng.legacy.run", "--numpy-names"], program, "", options.small, options.device
+                )
                 if old_python is not None:
                     recorded[key] = measure([old], program, blas_of_old_theano(), options.small)
                 worst, messages = differences(program, result, recorded[key], options.small)

@@ -27,6 +27,7 @@ OLD_SYMBOL(dlsym);
 OLD_SYMBOL(dlclose);
 OLD_SYMBOL(dlerror);
 OLD_SYMBOL(dladdr);
+OLD_SYMBOL(pthread_create);
 OLD_SYMBOL(pthread_once);
 OLD_SYMBOL(pthread_key_create);
 OLD_SYMBOL(pthread_setspecific);

@@ -54,8 +54,8 @@ def infer_context_name(*vars):
         The context of the first variable that has one. A device variable has the context of its type. A host variable
         has the context in its ``tag.context_name``. Without this tag, it has the context of the device variable from
         which a transfer copied it, or the context of the input if a node with one input computes it. If no variable has
-        a context, the result is the name that `infer_by_default` has set. By default, this is None, the name of the
-        default context.
+        a context, the result is the context to which a rule is moving a node, see `moving_to`. Otherwise it is None, the
+        name of the default context.
 
     Raises
     ------
@@ -78,22 +78,26 @@ def infer_context_name(*vars):
                 return v.owner.inputs[0].type.context_name
             if len(v.owner.inputs) == 1:
                 todo.extend(v.owner.inputs)
-    name = _default_name.get()
+    name = _target.get()
     get_context(name)
     return name
 
 
-_default_name: contextvars.ContextVar[object] = contextvars.ContextVar("default_name", default=None)
+_target = contextvars.ContextVar("target", default=None)
 
 
 @contextlib.contextmanager
-def infer_by_default(context_name):
-    """Inside the context, let `infer_context_name` return `context_name` if no variable has a context."""
-    token = _default_name.set(context_name)
+def moving_to(context_name):
+    """Return a context manager in which `infer_context_name` returns this context for variables without a context.
+
+    A rule that moves a node to a device uses it: if the node's inputs are on the host, the Op for the device transfers
+    them to the device on which the result is needed.
+    """
+    before = _target.set(context_name)
     try:
         yield
     finally:
-        _default_name.reset(token)
+        _target.reset(before)
 
 
 class _Transfer(NativeOp, Op):
@@ -210,7 +214,7 @@ class GpuToGpu(_Transfer):
         )
 
     def grad(self, inputs, grads):
-        return [GpuToGpu(inputs[0].type.context_name)(grads[0])]
+        return [as_gpuarray_variable(grads[0], inputs[0].type.context_name)]
 
 
 class GpuContiguous(_Transfer):

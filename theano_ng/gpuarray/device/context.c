@@ -18,7 +18,7 @@ static const device_table *const tables[] = {&device_cuda, &device_opencl, &devi
 static struct {
     const char *which;
     char *text;
-} found[] = {{"cuda", NULL}, {"nvrtc", NULL}, {"cublasLt", NULL}, {"cudnn", NULL}, {"opencl", NULL}};
+} found[] = {{"cuda", NULL}, {"nvrtc", NULL}, {"cublasLt", NULL}, {"cudnn", NULL}, {"nccl", NULL}, {"opencl", NULL}};
 static struct {
     const char *which;
     char *text;
@@ -668,9 +668,10 @@ int gpukernel_call(gpukernel *k, unsigned nd, const size_t *groups, const size_t
         if (k->types[i] == GA_BUFFER) {
             gpudata *data = args[i];
             if (data->context != ctx)
-                return context_failed(ctx, GA_INVALID_ERROR,
-                                      "argument %u of the kernel is memory of %s, but the kernel belongs to %s", i,
-                                      data->context->name, ctx->name);
+                return context_failed(
+                    ctx, GA_INVALID_ERROR,
+                    "argument %u of the kernel is memory of another context (%s) than the kernel's (%s)", i,
+                    data->context->name, ctx->name);
             values[i] = &data->memory;
             sizes[i] = sizeof data->memory;
         }

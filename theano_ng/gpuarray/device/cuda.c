@@ -294,6 +294,7 @@ static void cuda_close(device *base)
     if (!d)
         return;
     if (d->retained) {
+        nccl_close(d); /* first, because kernels in the stream may wait for other members */
         close_stream(d);
         cuda.cuDevicePrimaryCtxRelease_v2(d->id);
     }

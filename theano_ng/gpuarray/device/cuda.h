@@ -87,8 +87,9 @@ typedef struct cuda_device {
     _Atomic int lost;                   /* the driver reported that the context is unusable */
     struct cuda_program *programs;
     struct cuda_kernel *kernels;
-    struct cublas *cublas;   /* see cublas.c; NULL until the first product */
-    struct dnn_state *cudnn; /* see cudnn.c; NULL until cuDNN is first used */
+    struct cublas *cublas;       /* see cublas.c; NULL until the first product */
+    struct dnn_state *cudnn;     /* see cudnn.c; NULL until cuDNN is first used */
+    struct nccl_member *members; /* see nccl.c; list of the memberships in groups of devices */
 } cuda_device;
 
 int cuda_failed(cuda_device *, CUresult, const char *what);
@@ -145,6 +146,9 @@ void cublas_close(cuda_device *);
 
 /* ---- cudnn.c ---- */
 void cudnn_close(cuda_device *);
+
+/* ---- nccl.c ---- */
+void nccl_close(cuda_device *);
 
 /* ---- cuda_program.c ---- */
 int cuda_build(device *, const char *text, int flags, const char *options, const void *binary, size_t binary_size,

@@ -42,6 +42,7 @@ enum {
     CUDA_ERROR_NVLINK_UNCORRECTABLE = 220,
     CUDA_ERROR_UNSUPPORTED_PTX_VERSION = 222,
     CUDA_ERROR_NOT_FOUND = 500,
+    CUDA_ERROR_NOT_READY = 600,
     CUDA_ERROR_ILLEGAL_ADDRESS = 700,
     CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES = 701,
     CUDA_ERROR_LAUNCH_TIMEOUT = 702,
@@ -130,6 +131,7 @@ enum {
     X(cuEventCreate, (CUevent *, unsigned))                                                                           \
     X(cuEventDestroy_v2, (CUevent))                                                                                   \
     X(cuEventRecord, (CUevent, CUstream))                                                                             \
+    X(cuEventQuery, (CUevent))                                                                                        \
     X(cuEventSynchronize, (CUevent))                                                                                  \
     X(cuModuleLoadDataEx, (CUmodule *, const void *, unsigned, int *, void **))                                       \
     X(cuModuleUnload, (CUmodule))                                                                                     \

@@ -23,6 +23,8 @@ CUBLAS_VERSIONS = (13, 12)
 
 # Major versions of cuDNN, whose files do not name the version of CUDA
 CUDNN_VERSIONS = (9,)
+# The version in the name of NCCL's library, which is not that of CUDA.
+NCCL_VERSIONS = (2,)
 
 
 def use(which, path):
@@ -30,7 +32,7 @@ def use(which, path):
 
     Parameters
     ----------
-    which : {"cuda", "nvrtc", "cublasLt", "cudnn", "opencl"}
+    which : {"cuda", "nvrtc", "cublasLt", "cudnn", "nccl", "opencl"}
     path : str or None
         None: search for the library again.
     """
@@ -55,7 +57,7 @@ def libraries(device):
         library, and reports an error if the loader does not find it.
     """
     if device.startswith("cuda"):
-        return {"cuda": cuda(), "nvrtc": nvrtc(), "cublasLt": cublas(), "cudnn": cudnn()}
+        return {"cuda": cuda(), "nvrtc": nvrtc(), "cublasLt": cublas(), "cudnn": cudnn(), "nccl": nccl()}
     if device.startswith("opencl"):
         return {"opencl": opencl()}
     return {}
@@ -107,6 +109,14 @@ def cudnn():
     return nvidia("cudnn", CUDNN_VERSIONS)
 
 
+def nccl():
+    """Return the path of NCCL, which sums and copies arrays of several devices. Return None if it is not installed.
+
+    The wheels for CUDA 12 and for CUDA 13 install the same file, so there is no choice.
+    """
+    return _given["nccl"] if "nccl" in _given else nvidia("nccl", NCCL_VERSIONS)
+
+
 def _nvidia_for_driver(name, versions):
     if name in _given:
         return _given[name]
@@ -135,9 +145,9 @@ def nvidia(name, versions):
     Parameters
     ----------
     name : str
-        Such as "nvrtc" or "cublas".
+        Such as "nvrtc", "cublas" or "nccl".
     versions : sequence of int
-        Major versions in order of preference. The first version whose wheel is installed is used.
+        Versions in the name of the file, in order of preference. The first version whose wheel is installed is used.
 
     Returns
     -------

@@ -17,7 +17,7 @@ from theano_ng.gof.optdb import EquilibriumDB, LocalGroupDB, SequenceDB
 from theano_ng.gof.rewriting import GraphToGPULocalOptGroup, TopoOptimizer, copy_stack_trace, local_optimizer
 from theano_ng.gpuarray.basic_ops import GpuFromHost, HostFromGpu, as_gpuarray_variable, host_from_gpu
 from theano_ng.gpuarray.opt.graph_to_gpu import GraphToGPUDB, rule_outputs, was_sent
-from theano_ng.gpuarray.transfers import infer_by_default
+from theano_ng.gpuarray.transfers import moving_to
 from theano_ng.gpuarray.type import GpuArrayType, get_context, gpu_supported
 from theano_ng.tensor.type import TensorType
 
@@ -161,7 +161,7 @@ def op_lifter(OP, cuda_only=False):
                 else v
                 for v in node.inputs
             ]
-            with infer_by_default(context_name):
+            with moving_to(context_name):
                 outputs = rule_outputs(maker(node.op, context_name, inputs, node.outputs), inputs)
             if outputs is None or any(a.owner is not None and _same_on_host(a.owner, node) for a in outputs):
                 return False

@@ -7,7 +7,7 @@ from theano_ng.gof.optdb import DB
 from theano_ng.gof.rewriting import GraphToGPULocalOptGroup, Optimizer, copy_stack_trace
 from theano_ng.gof.toolbox import ReplaceValidate
 from theano_ng.gpuarray.basic_ops import GpuFromHost, HostFromGpu, host_from_gpu, infer_context_name
-from theano_ng.gpuarray.transfers import infer_by_default
+from theano_ng.gpuarray.transfers import moving_to
 from theano_ng.gpuarray.type import ContextNotDefined, GpuArrayType, get_context, gpu_supported, move_to_gpu
 from theano_ng.tensor.indexing.subtensor import Subtensor
 from theano_ng.tensor.shaping.allocation import Alloc, AllocEmpty
@@ -102,7 +102,7 @@ class GraphToGPU(Optimizer):
         else:
             return None
         inputs = [sent_to(context_name, v) for v in inputs]
-        with infer_by_default(context_name):
+        with moving_to(context_name):
             outputs = rule_outputs(self.group.transform(node.op, context_name, inputs, node.outputs), inputs)
         return outputs if outputs is None or len(outputs) == len(node.outputs) else None
 

@@ -104,7 +104,7 @@ class GpuElemwise:
         ------
         ValueError
             If the shapes cannot be broadcast together, or differ and `broadcast` is False, or if an array that is
-            written does not have the broadcast shape.
+            written does not have the broadcast shape. If an array is in another context than the kernel.
         TypeError
             If the number of values is wrong, an array has a wrong dtype, an array is given instead of a number, or the
             dtype of an argument cannot represent the kind of a number.
@@ -119,6 +119,10 @@ class GpuElemwise:
                 raise TypeError(
                     "argument %s of %r must be %s, not %s"
                     % (a.name, self.expr, what, getattr(value, "dtype", type(value).__name__))
+                )
+            if not a.scalar and value.context is not self.context:
+                raise ValueError(
+                    "argument %s of %r is in another context than the kernel: transfer() it first" % (a.name, self.expr)
                 )
         values = [_scalar(a, value) if a.scalar else value for a, value in zip(self.args, values)]
         values = copy_overlapping(values, [a.write for a in self.args])

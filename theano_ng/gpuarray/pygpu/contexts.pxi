@@ -290,6 +290,21 @@ cdef public class GpuContext [object PyGpuContextObject, type _PyGpuContextType]
         return <size_t>handle
 
     @property
+    def nccl(self):
+        """The version of NCCL, which sums and copies arrays of several CUDA devices, such as ``"2.28.3"``.
+
+        Raises
+        ------
+        UnsupportedException
+            If the device is no CUDA device.
+        GpuArrayException
+            If the library is missing or too old.
+        """
+        cdef int version = 0
+        pygpu_raise(self.ctx, nccl_open(self.ctx, &version))
+        return "%d.%d.%d" % (version // 10000, version // 100 % 100, version % 100)
+
+    @property
     def lmemsize(self):
         """The number of bytes of local memory per group."""
         return _number(self, GA_CTX_PROP_LMEMSIZE)

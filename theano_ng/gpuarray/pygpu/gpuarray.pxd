@@ -102,6 +102,30 @@ cdef extern from "cudnn.h" nogil:
     int cudnn_open(gpucontext *, size_t *version)
     int cudnn_handle(gpucontext *, void **handle)
 
+cdef extern from "nccl.h" nogil:
+    ctypedef struct nccl_member:
+        pass
+    enum nccl_operation:
+        NCCL_SUM, NCCL_PROD, NCCL_MAX, NCCL_MIN
+    enum nccl_call:
+        NCCL_ALL_REDUCE, NCCL_REDUCE, NCCL_BROADCAST, NCCL_ALL_GATHER, NCCL_REDUCE_SCATTER
+    ctypedef struct nccl_work:
+        nccl_call call
+        nccl_operation operation
+        int typecode, root
+        size_t count
+        gpudata *source "from"
+        size_t source_offset "from_offset"
+        gpudata *to
+        size_t to_offset
+    int nccl_open(gpucontext *, int *version)
+    int nccl_make_id(gpucontext *, char *id)
+    int nccl_join(gpucontext *, const char *id, int size, int rank, nccl_member **)
+    int nccl_begin(nccl_member *, const nccl_work *)
+    int nccl_wait(nccl_member *, double seconds, int *finished)
+    void nccl_abort(nccl_member *)
+    void nccl_leave(nccl_member *)
+
 cdef extern from "context.h" nogil:
     ctypedef struct device_info:
         char name[128]
@@ -156,6 +180,10 @@ cdef public class GpuArray [object PyGpuArrayObject, type _PyGpuArrayType]:
     cdef readonly GpuContext context
     cdef readonly object base
     cdef object __weakref__
+
+cdef class NcclMember:
+    cdef nccl_member *member
+    cdef readonly GpuContext context
 
 cdef class GpuKernel:
     cdef gpukernel *kernel

@@ -7,6 +7,7 @@ Device work is asynchronous and runs in the order of the calls. Functions that r
 (`GpuArray.sync`, ``numpy.asarray``).
 """
 
+cimport cython
 from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_New, PyCapsule_SetName
 from cpython.ref cimport Py_INCREF, Py_XDECREF, PyObject
@@ -780,6 +781,7 @@ cdef int _swap(GpuArray a, GpuArray b) except -1:
 
 
 include "kernels.pxi"
+include "nccl.pxi"
 
 
 pygpu_array_type = <PyTypeObject *>GpuArray

@@ -1,4 +1,4 @@
-"""Tests of the program on the tutorial's page about devices, with and without a device."""
+"""Tests of the programs on the tutorial's page about devices."""
 
 import os
 import re
@@ -7,11 +7,11 @@ import sys
 import unittest
 
 from theano_ng.configdefaults import config
+from theano_ng.gpuarray.tests import mpi
 from theano_ng.gpuarray.tests.device import DEVICE, context
 
-PROGRAM = os.path.normpath(
-    os.path.join(os.path.dirname(__file__), "..", "..", "..", "doc", "tutorial", "code", "using_gpu.py")
-)
+CODE = os.path.normpath(os.path.join(os.path.dirname(__file__), "..", "..", "..", "doc", "tutorial", "code"))
+PROGRAM = os.path.join(CODE, "using_gpu.py")
 
 
 class TestProgram(unittest.TestCase):
@@ -31,6 +31,14 @@ class TestProgram(unittest.TestCase):
         of_host, said = self.run_on("cpu")
         self.assertEqual(said, ["w is a ndarray", "nodes on a device: False"])
         self.assertAlmostEqual(cost, of_host, delta=2e-4)
+
+    @unittest.skipUnless(os.path.exists(PROGRAM), "needs the manual, which is not installed with the package")
+    def test_several_processes(self):
+        context()
+        flags = "base_compiledir=%s,print_active_device=False" % config.base_compiledir
+        said = mpi.run(2, os.path.join(CODE, "several_processes.py"), DEVICE, DEVICE, THEANO_FLAGS=flags)
+        found = re.findall(r"process (\d) of 2, by host: \[1.0, -2.0, 3.0\]", said)
+        self.assertEqual(sorted(found), ["0", "1"], said)
 
 
 if __name__ == "__main__":

@@ -60,6 +60,30 @@ def compile_fake(folder, *options, source="fake_cuda.c", name="libcuda.so.1"):
 
 
 class WithFake(unittest.TestCase):
+    def run_with_thread_sanitizer(self, source, *arguments):
+        """Compile a C program of `stub_cuda` and the device layer with ThreadSanitizer, and run it. It must print nothing."""
+        device = os.path.dirname(HERE)
+        gpuarray = os.path.dirname(device)
+        files = sorted(glob.glob(os.path.join(device, "*.c")))
+        if not files:
+            self.skipTest("needs the C source code of the package")
+        program = os.path.join(self.folder, "sanitized")
+        folders = (device, os.path.join(gpuarray, "include"), os.path.join(os.path.dirname(gpuarray), "gof"))
+        include = [word for folder in folders for word in ("-I", folder)]
+        probe = subprocess.run(
+            ["gcc", "-fsanitize=thread", "-x", "c", "-", "-o", program], input=b"int main() {}", capture_output=True
+        )
+        if shutil.which("setarch") is None or probe.returncode:
+            self.skipTest("needs ThreadSanitizer (a part of gcc) and the command setarch")
+        options = ["-fsanitize=thread", "-g", "-O1", "-w", *include, "-o", program]
+        source = os.path.join(HERE, "stub_cuda", source)
+        subprocess.run(["gcc", *options, source, *files, "-ldl", "-lm"], check=True)
+        environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+        # ThreadSanitizer does not work with randomized addresses on some systems.
+        command = ["setarch", "-R", program, *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
+        self.assertEqual((done.returncode, done.stdout + done.stderr), (0, ""))
+
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.mkdtemp()
@@ -457,31 +481,7 @@ class TestThreads(WithFake):
 
     def test_data_races(self):
         """ThreadSanitizer finds no data race in a C program whose threads use one device."""
-        device, sources = os.path.dirname(HERE), os.path.join(HERE, "stub_cuda")
-        files = sorted(glob.glob(os.path.join(device, "*.c")))
-        program = os.path.join(self.folder, "threads")
-        gpuarray = os.path.dirname(device)
-        folders = (device, os.path.join(gpuarray, "include"), os.path.join(os.path.dirname(gpuarray), "gof"))
-        include = [word for folder in folders for word in ("-I", folder)]
-        options = ["-fsanitize=thread", "-g", "-O1", "-w"]
-        command = ["gcc", *options, *include, "-o", program, os.path.join(sources, "threads.c"), *files, "-ldl", "-lm"]
-        if not files:
-            self.skipTest("needs the C source code of the package")
-        probe = subprocess.run(
-            ["gcc", "-fsanitize=thread", "-x", "c", "-", "-o", program], input=b"int main() {}", capture_output=True
-        )
-        if shutil.which("setarch") is None or probe.returncode:
-            self.skipTest("needs ThreadSanitizer (a part of gcc) and the command setarch")
-        subprocess.run(command, check=True)
-        environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
-        # ThreadSanitizer does not work with randomized addresses on some systems.
-        done = subprocess.run(
-            ["setarch", "-R", program, compile_fake(self.folder, "-fsanitize=thread")],
-            capture_output=True,
-            text=True,
-            env=environment,
-        )
-        self.assertEqual((done.returncode, done.stdout + done.stderr), (0, ""))
+        self.run_with_thread_sanitizer("threads.c", compile_fake(self.folder, "-fsanitize=thread"))
 
     def test_each_thread_has_its_own_error(self):
         """A failing call reports its own message, even if another thread fails at the same time."""

@@ -60,6 +60,14 @@ class TestNvidia(unittest.TestCase):
             self.driver(driver)
             self.assertEqual(loader.cublas(), path, driver)
 
+    def test_nccl(self):
+        """The wheels for CUDA 12 and for CUDA 13 install the same file."""
+        self.assertIsNone(loader.nccl())
+        path = self.wheel("nccl", "lib", "libnccl.so.2")
+        for driver in (None, 12, 13):
+            self.driver(driver)
+            self.assertEqual(loader.nccl(), path, driver)
+
     def test_other_libraries(self):
         path = self.wheel("cublas", "lib", "libcublas.so.12")
         self.assertEqual(loader.nvidia("cublas", [13, 12]), path)
@@ -80,10 +88,10 @@ class TestNvidia(unittest.TestCase):
 
 class TestUse(unittest.TestCase):
     def test_what_is_given_is_taken(self):
-        for which in ("cuda", "nvrtc", "cublasLt", "cudnn", "opencl"):
+        for which in ("cuda", "nvrtc", "cublasLt", "cudnn", "nccl", "opencl"):
             self.addCleanup(loader.use, which, None)
             loader.use(which, "/some/where.so")
-        names = ("cuda", "nvrtc", "cublasLt", "cudnn")
+        names = ("cuda", "nvrtc", "cublasLt", "cudnn", "nccl")
         self.assertEqual(loader.libraries("cuda0"), dict.fromkeys(names, "/some/where.so"))
         self.assertEqual(loader.libraries("opencl0:0"), {"opencl": "/some/where.so"})
         self.assertEqual(loader.libraries("stub0"), {})

@@ -127,7 +127,7 @@ static int fails(const char *name)
 
 struct work {
     struct work *next;
-    int kind; /* 'c'opy, 's'et, 'l'aunch, 'e'vent, 'w'ait, 'f'unction */
+    int kind; /* 'c'opy, 's'et, 'l'aunch, 'e'vent, 'w'ait, 'f'unction, 'p'oll */
     void *to;
     const void *from;
     size_t size;
@@ -135,6 +135,7 @@ struct work {
     double value;
     CUevent event;
     void (*call)(void *);
+    int (*poll)(void *);
 };
 
 struct CUctx_st {
@@ -175,12 +176,13 @@ static __thread CUcontext current;
 
 static void free_work(struct work *work)
 {
-    if (work->kind == 'f')
+    if (work->kind == 'f' || work->kind == 'p')
         free(work->to);
     free(work);
 }
 
-static void until(CUstream stream, CUevent event)
+/* Run the work of a stream up to an event, or all its work. Return 0 if the stream waits for something else. */
+static int until(CUstream stream, CUevent event)
 {
     LOCKED;
     while (stream->first) {
@@ -194,6 +196,8 @@ static void until(CUstream stream, CUevent event)
             work->call(work->to);
         else if (work->kind == 'l' && work->to)
             *(double *)work->to = 3 * *(double *)work->to + work->value;
+        else if (work->kind == 'p' && !work->poll(work->to))
+            return 0;
         else if (work->kind == 'w' && work->event->stream)
             until(work->event->stream, work->event);
         else if (work->kind == 'e' && work->number == work->event->number) {
@@ -205,8 +209,9 @@ static void until(CUstream stream, CUevent event)
             stream->end = &stream->first;
         free_work(work);
         if (last)
-            return;
+            return 1;
     }
+    return 1;
 }
 
 static void put(CUstream stream, struct work made)
@@ -215,7 +220,7 @@ static void put(CUstream stream, struct work made)
     struct work *work = malloc(sizeof *work);
     *work = made;
     work->next = NULL;
-    if (work->kind == 'f') {
+    if (work->kind == 'f' || work->kind == 'p') {
         work->to = malloc(work->size);
         memcpy(work->to, made.to, work->size);
     }
@@ -332,6 +337,7 @@ CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned flags)
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
     CALL("cuDevicePrimaryCtxRetain");
+    LOCKED;
     if (state.busy >> device & 1)
         return CUDA_ERROR_DEVICE_UNAVAILABLE;
     primary[device].device = device;
@@ -343,6 +349,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
 {
+    LOCKED;
     --primary[device].references;
     --state.contexts;
     return 0;
@@ -502,17 +509,29 @@ CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char byte, size_t size, CUstre
 
 /* ---- for other fake libraries ---- */
 
+static int enqueue(CUstream stream, struct work work)
+{
+    NEEDS_CONTEXT;
+    LOCKED;
+    for (int i = 0; i < 16; ++i)
+        if (streams[i] && streams[i] == stream) {
+            put(stream, work);
+            return 0;
+        }
+    return 400;
+}
+
 /* Call a function in stream order, with a copy of `size` bytes of arguments. Return 0, or an error if the stream does not
  * exist or no context is current. */
 int fake_enqueue(CUstream stream, void (*call)(void *), void *arguments, size_t size)
 {
-    NEEDS_CONTEXT;
-    for (int i = 0; i < 16; ++i)
-        if (streams[i] && streams[i] == stream) {
-            put(stream, (struct work){.kind = 'f', .call = call, .to = arguments, .size = size});
-            return 0;
-        }
-    return 400;
+    return enqueue(stream, (struct work){.kind = 'f', .call = call, .to = arguments, .size = size});
+}
+
+/* Likewise for a function that is called until it returns 1: meanwhile, the later work of the stream waits. */
+int fake_enqueue_poll(CUstream stream, int (*poll)(void *), void *arguments, size_t size)
+{
+    return enqueue(stream, (struct work){.kind = 'p', .poll = poll, .to = arguments, .size = size});
 }
 
 /* Return whether a range of bytes is inside one allocation. */
@@ -547,6 +566,7 @@ CUresult cuStreamCreate(CUstream *stream, unsigned flags)
     NEEDS_CONTEXT;
     note("cuStreamCreate %u", flags);
     CALL("cuStreamCreate");
+    LOCKED;
     *stream = calloc(1, sizeof **stream);
     (*stream)->end = &(*stream)->first;
     (*stream)->captured_end = &(*stream)->captured;
@@ -559,9 +579,14 @@ CUresult cuStreamCreate(CUstream *stream, unsigned flags)
     return 0;
 }
 
+/* The work of a stream that waits for other streams for ever is lost. */
+static void forget(struct work *);
+
 CUresult cuStreamDestroy_v2(CUstream stream)
 {
-    until(stream, NULL);
+    LOCKED;
+    if (!until(stream, NULL))
+        forget(stream->first);
     for (int i = 0; i < 16; ++i)
         if (streams[i] == stream)
             streams[i] = NULL;
@@ -581,7 +606,8 @@ static CUresult waited(void)
 CUresult cuStreamSynchronize(CUstream stream)
 {
     note("cuStreamSynchronize");
-    until(stream, NULL);
+    while (!until(stream, NULL))
+        usleep(100);
     return waited();
 }
 
@@ -601,6 +627,7 @@ CUresult cuEventCreate(CUevent *event, unsigned flags)
     NEEDS_CONTEXT;
     LOCKED;
     (void)flags;
+    CALL("cuEventCreate");
     *event = calloc(1, sizeof **event);
     ++state.events;
     return 0;
@@ -609,8 +636,10 @@ CUresult cuEventCreate(CUevent *event, unsigned flags)
 CUresult cuEventDestroy_v2(CUevent event)
 {
     LOCKED;
-    if (event->stream)
-        until(event->stream, event);
+    if (event->stream && !until(event->stream, event))
+        for (struct work *work = event->stream->first; work; work = work->next)
+            if (work->event == event)
+                *work = (struct work){.next = work->next, .kind = 'l'}; /* the stream passes the event later */
     free(event);
     --state.events;
     return 0;
@@ -624,15 +653,24 @@ CUresult cuEventRecord(CUevent event, CUstream stream)
     return 0;
 }
 
+static int has_passed(CUevent event)
+{
+    LOCKED;
+    return !event->stream || until(event->stream, event);
+}
+
 CUresult cuEventSynchronize(CUevent event)
 {
     note("cuEventSynchronize");
-    {
-        LOCKED;
-        if (event->stream)
-            until(event->stream, event);
-    }
+    while (!has_passed(event))
+        usleep(100);
     return waited();
+}
+
+CUresult cuEventQuery(CUevent event)
+{
+    CALL("cuEventQuery");
+    return has_passed(event) ? state.fault : CUDA_ERROR_NOT_READY;
 }
 
 /* ---- graphs ---- */
@@ -713,13 +751,18 @@ CUresult cuGraphExecDestroy(CUgraphExec executable)
     return 0;
 }
 
+static void forget(struct work *work)
+{
+    while (work) {
+        struct work *next = work->next;
+        free_work(work);
+        work = next;
+    }
+}
+
 CUresult cuGraphDestroy(CUgraph graph)
 {
-    while (graph->first) {
-        struct work *next = graph->first->next;
-        free_work(graph->first);
-        graph->first = next;
-    }
+    forget(graph->first);
     free(graph);
     --state.graphs;
     return 0;
