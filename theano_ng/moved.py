@@ -77,13 +77,10 @@ An import of the key warns.
 REMOVED = {"sandbox.cuda": "the GPU back-end before theano_ng.gpuarray, which Theano 1.0 had removed"}
 """Module of Theano 1.0 of which only a test of availability exists -> a description of the removed feature."""
 
-MISSING = {
-    "linear algebra on GPUs": "gpuarray.linalg gpuarray.fft",
-    "cuDNN": "gpuarray.cudnn_defs gpuarray.dnn gpuarray.dnn_opt",
-}
+MISSING = {"cuDNN": "gpuarray.cudnn_defs gpuarray.dnn gpuarray.dnn_opt"}
 """A feature that does not exist yet -> the modules and names that it has in Theano 1.0, separated by blanks."""
 
-PROBED = frozenset({"gpuarray.dnn", "gpuarray.fft", "gpuarray.linalg"})
+PROBED = frozenset({"gpuarray.dnn"})
 """Modules in `MISSING` that contain only a function by which programs ask if the module is usable."""
 
 

@@ -17,7 +17,8 @@ static const device_table *const tables[] = {&device_cuda, &device_opencl, &devi
 static struct {
     const char *which;
     char *text;
-} found[] = {{"cuda", NULL}, {"nvrtc", NULL}, {"cublasLt", NULL}, {"opencl", NULL}};
+} found[] = {{"cuda", NULL},   {"nvrtc", NULL},    {"cublasLt", NULL}, {"opencl", NULL},
+             {"cublas", NULL}, {"cusolver", NULL}, {"cufft", NULL}};
 static struct {
     const char *which;
     char *text;

@@ -274,6 +274,9 @@ static void close_stream(cuda_device *d)
     if (d->stream)
         cuda.cuStreamSynchronize(d->stream);
     cublas_close(d);
+    cublas_solve_close(d);
+    cusolver_close(d);
+    cufft_close(d);
     cuda_forget_programs(d);
     close_large_uploads(&d->large);
     close_staging(&d->upload.staging);
@@ -295,6 +298,9 @@ static void cuda_close(device *base)
         cuda.cuDevicePrimaryCtxRelease_v2(d->id);
     }
     cublas_close(d);
+    cublas_solve_close(d);
+    cusolver_close(d);
+    cufft_close(d);
     cuda_forget_programs(d);
     pthread_mutex_destroy(&d->upload.staging.lock);
     pthread_mutex_destroy(&d->large.staging.lock);

@@ -158,6 +158,11 @@ cdef size_t _number(GpuContext context, int property) except? 0:
     return value
 
 
+def _version_text(version):
+    """Return the text of a version number that C code returns: "12.4.1" for 120401."""
+    return "%d.%d.%d" % (version // 10000, version // 100 % 100, version % 100)
+
+
 cdef public class GpuContext [object PyGpuContextObject, type _PyGpuContextType]:
     """A device with a stream and a memory pool. `init` opens a context. The context is closed when its last reference
     is dropped.
@@ -261,7 +266,28 @@ cdef public class GpuContext [object PyGpuContextObject, type _PyGpuContextType]
         """
         cdef size_t version = 0
         pygpu_raise(self.ctx, cublas_open(self.ctx, &version))
-        return "%d.%d.%d" % (version // 10000, version // 100 % 100, version % 100)
+        return _version_text(version)
+
+    @property
+    def cublas_solve(self):
+        """The version of cuBLAS, which solves triangular systems on CUDA devices. For errors, see `cublas`."""
+        cdef size_t version = 0
+        pygpu_raise(self.ctx, cublas_solve_open(self.ctx, &version))
+        return _version_text(version)
+
+    @property
+    def cusolver(self):
+        """The version of cuSOLVER, which factorizes matrices on CUDA devices. For errors, see `cublas`."""
+        cdef size_t version = 0
+        pygpu_raise(self.ctx, cusolver_open(self.ctx, &version))
+        return _version_text(version)
+
+    @property
+    def cufft(self):
+        """The version of cuFFT, which computes Fourier transforms on CUDA devices. For errors, see `cublas`."""
+        cdef size_t version = 0
+        pygpu_raise(self.ctx, cufft_open(self.ctx, &version))
+        return _version_text(version)
 
     @property
     def lmemsize(self):

@@ -98,6 +98,15 @@ cdef extern from "device.h" nogil:
 cdef extern from "cublas.h" nogil:
     int cublas_open(gpucontext *, size_t *version)
 
+cdef extern from "cublas_solve.h" nogil:
+    int cublas_solve_open(gpucontext *, size_t *version)
+
+cdef extern from "cusolver.h" nogil:
+    int cusolver_open(gpucontext *, size_t *version)
+
+cdef extern from "cufft.h" nogil:
+    int cufft_open(gpucontext *, size_t *version)
+
 cdef extern from "context.h" nogil:
     ctypedef struct device_info:
         char name[128]
