@@ -11,6 +11,7 @@ purpose a node waits for the device, once, after its last routine. Only `GpuMagm
 import numpy as np
 
 from theano_ng.configdefaults import config
+from theano_ng.gof.derivative import disconnected_type
 from theano_ng.gof.native import NativeCode
 from theano_ng.gof.params_type import ParamsType
 from theano_ng.gpuarray.basic_ops import gpu_contiguous
@@ -20,7 +21,7 @@ from theano_ng.gpuarray.kernels import creation
 from theano_ng.gpuarray.kernels import linalg as kernels
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.gpuarray.transfers import as_gpuarray_variable, infer_context_name
-from theano_ng.gpuarray.twin import TwinOp, host_variable, on_host, to_context_of
+from theano_ng.gpuarray.twin import TwinOp, on_host, to_context_of
 from theano_ng.gpuarray.type import gpu_context_type
 from theano_ng.scalar import bool as bool_t
 from theano_ng.tensor.linalg.decompositions import SVD, Eigh, QRFull, QRIncomplete
@@ -113,9 +114,29 @@ class _GpuLinalg(TwinOp):
         require(self, context_name, self.library)
         return self.on_device([as_gpuarray_variable(v, context_name) for v in host.inputs], host, context_name)
 
+    def with_results(self, x):
+        """Return the Op for the host, for derivatives with respect to the variable `x` on the device.
+
+        Derivatives of some Ops use results such as eigenvectors, whose signs are arbitrary. The device computes these
+        results, so that their signs are the same as in the value.
+        """
+        host, op = self.host_op(None), self.results_op()
+        if op is not None:
+            host.results = lambda v: on_host(op(as_gpuarray_variable(v, x.type.context_name), return_list=True))
+        return host
+
+    def results_op(self):
+        """Return the Op on the device that computes the results (see `with_results`), or None if they are unique."""
+        return None
+
     def L_op(self, inputs, outputs, output_gradients):
-        found = self.host_op(None).L_op(on_host(inputs), on_host(outputs), on_host(output_gradients))
+        host = self.with_results(inputs[0])
+        found = host.L_op(on_host(inputs), on_host(outputs), on_host(output_gradients))
         return [to_context_of(g, x) for g, x in zip(found, inputs)]
+
+    def R_op(self, inputs, eval_points):
+        found = self.with_results(inputs[0]).R_op(on_host(inputs), on_host(eval_points))
+        return [to_context_of(d, inputs[0]) for d in found]
 
     def code(self, node, name, kernel_makers=None, **parameters):
         """Return native code. The kernels are made for the dtype and the context of the first input."""
@@ -427,6 +448,9 @@ class GpuMagmaSVD(GpuMagmaBase):
     def host_op(self, node):
         return SVD(self.full_matrices, self.compute_uv)
 
+    def results_op(self):
+        return GpuMagmaSVD(self.full_matrices and self.compute_uv)
+
     def make_node(self, A):
         return super().make_node(A)
 
@@ -456,6 +480,9 @@ class GpuMagmaMatrixInverse(_Inplace, GpuMagmaBase):
 
     def host_op(self, node):
         return MatrixInverse()
+
+    def results_op(self):
+        return GpuMagmaMatrixInverse()
 
     def make_node(self, A):
         return super().make_node(A)
@@ -490,6 +517,9 @@ class GpuMagmaQR(GpuMagmaBase):
 
     def host_op(self, node):
         return QRFull("reduced") if self.complete else QRIncomplete("r")
+
+    def results_op(self):
+        return GpuMagmaQR()
 
     def make_node(self, A):
         return super().make_node(A)
@@ -533,8 +563,15 @@ class GpuMagmaEigh(GpuMagmaBase):
         self.lower = Eigh(UPLO).UPLO == "L"  # raises an error for other values
         self.compute_v = bool(compute_v)
 
+    @property
+    def triangle(self):
+        return "L" if self.lower else "U"
+
     def host_op(self, node):
-        return Eigh("L" if self.lower else "U")
+        return Eigh(self.triangle)
+
+    def results_op(self):
+        return GpuMagmaEigh(self.triangle)
 
     def make_node(self, A):
         return super().make_node(A)
@@ -555,18 +592,13 @@ class GpuMagmaEigh(GpuMagmaBase):
         self.store(node, [cell[0] for cell in cells[: len(output_storage)]], inputs, output_storage)
 
     def L_op(self, inputs, outputs, output_gradients):
-        if self.compute_v:
-            return super().L_op(inputs, outputs, output_gradients)
-        # Without eigenvectors: the gradient of the Op that computes both, for a cost that does not depend on the vectors
-        w, v = self.host_op(None)(host_variable(inputs[0]))
-        gradients = [*on_host(output_gradients), v.zeros_like()]
-        (found,) = self.host_op(None).L_op(on_host(inputs), [w, v], gradients)
-        return [to_context_of(found, inputs[0])]
+        if not self.compute_v:
+            # The gradient of a cost that does not depend on the eigenvectors
+            output_gradients = [*output_gradients, disconnected_type()]
+        return super().L_op(inputs, outputs, output_gradients)
 
     def R_op(self, inputs, eval_points):
-        (x,), (direction,) = on_host(inputs), on_host(eval_points)
-        found = self.host_op(None).R_op([x], [direction])[: 1 + self.compute_v]
-        return [to_context_of(d, inputs[0]) for d in found]
+        return super().R_op(inputs, eval_points)[: 1 + self.compute_v]
 
     def native_code(self, node):
         return self.code(node, "eigh", {"check": kernels.check_diagonal}, lower=self.lower)

@@ -74,6 +74,25 @@ def _start():
     _runners.append(KernelRunner(fakes["cuda"], kernels, loader.cluda("cuda")))
 
 
+class SolverState(ctypes.Structure):
+    """The C structure `fake_solver`."""
+
+    _fields_ = [
+        ("version", ctypes.c_int * 3),
+        ("handles", ctypes.c_int),
+        ("workspace", ctypes.c_int),
+        ("wrong", ctypes.c_int),
+        ("ignores_nan", ctypes.c_int),
+    ]
+
+
+def solver_state():
+    """Return the state of the fake cuSOLVER."""
+    function = fakes["cusolver"].fake_solver_state
+    function.restype = ctypes.POINTER(SolverState)
+    return function().contents
+
+
 def calls():
     """Return the first word of each call of the fakes since the last call of this function."""
     return [line.split()[0] for line in fakes["cuda"].fake_calls().decode().splitlines()]
