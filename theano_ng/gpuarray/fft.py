@@ -33,7 +33,8 @@ def __getattr__(name):
 
 class _RealTransform(TwinOp):
     """The base class of the transform and the inverse transform. Inputs: the array on a device, and a vector of integers on
-    the host with the lengths of the real array along the transformed axes.
+    the host with the lengths of the real array along the transformed axes. A subclass defines `opposite()`, which returns
+    the Op of the inverse transform.
 
     Attributes
     ----------
@@ -67,7 +68,11 @@ class _RealTransform(TwinOp):
     def grad(self, inputs, output_grads):
         x, s = inputs[0], host_fft.signed(inputs[1])
         fits = host_fft.fits(self.host, x, inputs[1])
-        gradient = self.host.gradient(*on_host([x, s, output_grads[0]]), self.inverse, fits)
+
+        def inverse(g, s):
+            return host_from_gpu(self.opposite()(as_gpuarray_variable(g, x.type.context_name), s))
+
+        gradient = self.host.gradient(*on_host([x, s, output_grads[0]]), inverse, fits)
         return [to_context_of(gradient, x), disconnected_type()]
 
     def R_op(self, inputs, eval_points):
@@ -102,9 +107,8 @@ class CuRFFTOp(_RealTransform):
 
     host = host_fft.rfft_op
 
-    def inverse(self, g, s):
-        """Return the inverse transform as a host variable."""
-        return host_from_gpu(cuirfft_op(g, s))
+    def opposite(self):
+        return cuirfft_op
 
     def native_code(self, node):
         return NativeCode("theano_ng.gpuarray.native.fft:rfft", typecode=node.inputs[0].type.typecode)
@@ -139,9 +143,8 @@ class CuIRFFTOp(_RealTransform):
 
     host = host_fft.irfft_op
 
-    def inverse(self, g, s):
-        """Return the transform as a host variable."""
-        return host_from_gpu(curfft_op(g, s))
+    def opposite(self):
+        return curfft_op
 
     def native_code(self, node):
         type_ = node.inputs[0].type
