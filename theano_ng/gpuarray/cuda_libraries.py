@@ -1,4 +1,4 @@
-"""Which of NVIDIA's libraries can be used on a device."""
+"""Functions that tell if a library of NVIDIA can be used on a device."""
 
 import logging
 

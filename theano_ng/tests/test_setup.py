@@ -27,6 +27,8 @@ SHIPPED = {
     "gof/c_include/numpy/old_defines.h": "see numpy_1.h",
     "gpuarray/device/cluda_cuda.h": "kernels of CUDA",
     "gpuarray/device/cluda_opencl.h": "kernels of OpenCL",
+    "gpuarray/device/tests/stub_cuda/fake_cusolver_routines.h": "fake libraries of tests",
+    "gpuarray/device/tests/stub_cuda/fake_driver.h": "see fake_cusolver_routines.h",
     "scalar/c_code/half.h": "compiled kernels with float16",
     "scalar/c_code/half_blocks.h": "see half.h",
     "scalar/c_code/zero_in.h": "compiled kernels with integer division",

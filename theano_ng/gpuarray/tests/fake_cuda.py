@@ -40,14 +40,29 @@ def cuda_context():
     from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 
     if NAME not in list_contexts():
-        if not is_real:
-            _start()
-        reg_context(NAME, pygpu.init(DEVICE if is_real else "cuda0"))
+        reg_context(NAME, pygpu.init(DEVICE) if is_real else _opened())
     return NAME
 
 
-def _start():
+def _opened():
+    """Start the fakes, and return a context. All libraries are loaded now, because later tests in this process search for
+    the real ones.
+    """
     from theano_ng.gpuarray.device import loader
+    from theano_ng.gpuarray.pygpu import gpuarray as pygpu
+
+    try:
+        _start(loader)
+        made = pygpu.init("cuda0")
+        for library in ("cublas", "cublas_solve", "cusolver", "cufft"):
+            getattr(made, library)
+    finally:
+        for which in ("cuda", "nvrtc", *LIBRARIES):
+            loader.use(which, None)
+    return made
+
+
+def _start(loader):
     from theano_ng.gpuarray.device.tests.fake_kernels import KernelRunner
     from theano_ng.gpuarray.device.tests.test_cuda import compile_fake
 
@@ -74,20 +89,10 @@ def _start():
     _runners.append(KernelRunner(fakes["cuda"], kernels, loader.cluda("cuda")))
 
 
-class SolverState(ctypes.Structure):
-    """The C structure `fake_solver`."""
-
-    _fields_ = [
-        ("version", ctypes.c_int * 3),
-        ("handles", ctypes.c_int),
-        ("workspace", ctypes.c_int),
-        ("wrong", ctypes.c_int),
-        ("ignores_nan", ctypes.c_int),
-    ]
-
-
 def solver_state():
     """Return the state of the fake cuSOLVER."""
+    from theano_ng.gpuarray.device.tests.test_libraries import SolverState
+
     function = fakes["cusolver"].fake_solver_state
     function.restype = ctypes.POINTER(SolverState)
     return function().contents

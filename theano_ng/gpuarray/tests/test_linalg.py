@@ -1,5 +1,6 @@
 """Tests of linear algebra on a CUDA device (`fake_cuda`)."""
 
+import gc
 import itertools
 import pickle
 import unittest
@@ -29,8 +30,8 @@ from theano_ng.gpuarray.linalg import (
     gpu_solve_upper_triangular,
     gpu_svd,
 )
-from theano_ng.gpuarray.tests import fake_cuda
-from theano_ng.gpuarray.tests.device import LAYOUTS, allow_nan, context, gpu_variable, placed
+from theano_ng.gpuarray.tests import fake_cuda, kernel_families
+from theano_ng.gpuarray.tests.device import LAYOUTS, allow_nan, context, gpu_context, gpu_variable, placed
 from theano_ng.gpuarray.tests.fake_cuda import CudaTest
 from theano_ng.gpuarray.transfers import GpuFromHost, host_from_gpu
 from theano_ng.gpuarray.type import GpuArrayType
@@ -149,7 +150,7 @@ class TestSolve(LinalgTest):
             g = theano.function([host], Solve(structure)(host, np.ones(3)), mode=FAST)
             a = np.diag([2.0, 0, 3])
             messages = []
-            for call in (lambda: g(a), lambda: f(self.placed(a), right)):  # noqa: B023, called at once
+            for call in (lambda: g(a), lambda: f(self.placed(a), right)):
                 with self.assertRaisesRegex(np.linalg.LinAlgError, "^Singular matrix: ") as caught:
                     call()
                 messages.append(str(caught.exception).splitlines()[0])
@@ -229,7 +230,7 @@ class TestSolve(LinalgTest):
             for ndim in (1, 2):
                 a, b = self.positive("float64", 4), self.matrix("float64", 4, 3)
                 b = b if ndim == 2 else b[:, 0]
-                self.differentiable(lambda x, y: gpu_solve(x, y, structure, trans), [a, b])  # noqa: B023, called at once
+                self.differentiable(lambda x, y: gpu_solve(x, y, structure, trans), [a, b])
 
     def differentiable(self, formula, values):
         """Check the gradient of a formula with inputs on the device by finite differences, and R_op by the gradient."""
@@ -303,7 +304,7 @@ class TestDecompositions(LinalgTest):
         for diagonal in ([1.0, -2, 3], [1.0, 0, 3], [np.nan, 1, 1], [1.0, 2, np.nan], [-1.0, np.nan, 1]):
             a = np.diag(diagonal)
             messages = []
-            for call in (lambda: g(a), lambda: f(self.placed(a))):  # noqa: B023, called at once
+            for call in (lambda: g(a), lambda: f(self.placed(a))):
                 with self.assertRaisesRegex(
                     np.linalg.LinAlgError, "^Matrix is not positive definite: of the 3 "
                 ) as caught:
@@ -430,7 +431,7 @@ class TestDecompositions(LinalgTest):
             unittest_tools.verify_grad(
                 lambda x: (
                     host_from_gpu(out) if hasattr((out := formula(GpuFromHost(self.name)(x))).type, "context") else out
-                ),  # noqa: B023
+                ),
                 [value],
                 rng=self.rng,
             )
@@ -629,6 +630,109 @@ class TestRules(LinalgTest):
         x, y = T.cmatrix(), T.cmatrix()
         f = theano.function([x, y], Solve()(x, y), mode=self.mode)
         self.assertEqual(self.ops(f), [])
+
+
+class TestFailures(LinalgTest):
+    """Failing calls of the libraries, and no memory. The function works afterwards."""
+
+    # Op, number of inputs, functions of the library that fail
+    CASES = (
+        (GpuCusolverSolve(), 2, ("cusolverDnDgetrf", "cusolverDnDgetrs")),
+        (GpuCusolverSolve("symmetric"), 2, ("cusolverDnDpotrf", "cusolverDnDpotrs")),
+        (GpuCublasTriangularSolve(), 2, ("cublasDtrsm",)),
+        (GpuCholesky(), 1, ("cusolverDnDpotrf_bufferSize", "cusolverDnDpotrf")),
+        (GpuMagmaMatrixInverse(), 1, ("cusolverDnDgetrf", "cusolverDnDgetrs")),
+        (GpuMagmaQR(), 1, ("cusolverDnDgeqrf", "cusolverDnDorgqr")),
+        (GpuMagmaSVD(), 1, ("cusolverDnDgesvd",)),
+        (GpuMagmaEigh(), 1, ("cusolverDnDsyevd",)),
+    )
+
+    def setUp(self):
+        super().setUp()
+        if fake_cuda.is_real:
+            self.skipTest("lets calls of fake libraries fail")
+
+    def functions(self):
+        for op, count, calls in self.CASES:
+            inputs = [self.variable("float64") for _ in range(count)]
+            f = theano.function(inputs, op(*inputs, return_list=True), mode=FAST)
+            a = self.positive("float64", 3)
+            given = [self.placed(v) for v in (a, self.matrix("float64", 3))[:count]]
+            yield op, f, given, [np.asarray(v) for v in f(*given)], calls
+
+    def works(self, f, given, expected):
+        for found, right in zip(f(*given), expected, strict=True):
+            np.testing.assert_array_equal(found, right)
+
+    def test_failing_calls(self):
+        """The error names the call, the status, the shape and the node."""
+        for op, f, given, expected, calls in self.functions():
+            for call in calls:
+                with self.subTest(op=op, call=call):
+                    fake_cuda.fakes["cuda"].fake_fail(call.encode(), 13 if "cublas" in call else 6, 0)
+                    said = (
+                        r"%s: CU\w+_STATUS_EXECUTION_FAILED .*shape \(3, 3\)[^\n]* float64\s[\s\S]*Apply node.*%s"
+                        % (call, type(op).__name__)
+                    )
+                    with self.assertRaisesRegex(RuntimeError, said):
+                        f(*given)
+                    self.works(f, given, expected)
+
+    def test_no_memory(self):
+        large = fake_cuda.solver_state().workspace
+        for op, f, given, expected, _ in self.functions():
+            with self.subTest(op=op):
+                if isinstance(op, GpuCublasTriangularSolve):
+                    continue  # see device/tests/test_libraries.py
+                fake_cuda.solver_state().workspace = 1 << 28  # more than the memory of the device
+                with self.assertRaisesRegex(MemoryError, r"[\s\S]*Apply node.*%s" % type(op).__name__):
+                    f(*given)
+                fake_cuda.solver_state().workspace = large
+                self.works(f, given, expected)
+
+    def test_wrong_arguments(self):
+        """A routine may report that an argument is wrong."""
+        self.addCleanup(fake_cuda.fakes["cusolver"].fake_solver_reset)
+        for op, f, given, expected, _ in self.functions():
+            if isinstance(op, (GpuCublasTriangularSolve, GpuMagmaQR)):
+                continue
+            fake_cuda.solver_state().wrong = -4
+            with self.assertRaisesRegex(RuntimeError, "cuSOLVER refuses argument 4 of a routine"):
+                f(*given)
+            fake_cuda.solver_state().wrong = 0
+            self.works(f, given, expected)
+
+    def test_waits(self):
+        """A node waits once, after its last call of a library, and QR does not wait."""
+        for op, f, given, _, _ in self.functions():
+            fake_cuda.calls()
+            f(*given)
+            calls = fake_cuda.calls()
+            self.assertEqual(calls.count("cuMemcpyDtoHAsync"), 0 if isinstance(op, GpuMagmaQR) else 1, op)
+            self.assertFalse([call for call in calls[:-2] if "Synchronize" in call], op)
+
+    def test_kept_memory(self):
+        """No memory of the device is lost, also not by errors."""
+        from theano_ng.gpuarray.contexts import get_context
+
+        blocks = []
+        for _ in range(3):
+            for _, f, given, _, calls in self.functions():
+                for call in calls:
+                    fake_cuda.fakes["cuda"].fake_fail(call.encode(), 6, 0)
+                    self.assertRaises(RuntimeError, f, *given)
+                    del given[2:]
+            gc.collect()
+            blocks.append(get_context(self.name).memory["blocks"])
+        self.assertEqual(blocks[1], blocks[2])
+
+
+class TestKernels(unittest.TestCase):
+    def test_kernels(self):
+        """The kernels around the routines run on OpenCL devices, too: as on a processor, and as on a GPU."""
+        for name in (context(), gpu_context()):
+            kernel_families.factorizations(name)
+            kernel_families.spectra(name)
 
 
 class TestOtherDevices(unittest.TestCase):
