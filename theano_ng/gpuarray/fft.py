@@ -111,7 +111,9 @@ class CuRFFTOp(_RealTransform):
         return cuirfft_op
 
     def native_code(self, node):
-        return NativeCode("theano_ng.gpuarray.native.fft:rfft", typecode=node.inputs[0].type.typecode)
+        type_ = node.inputs[0].type
+        require(self, type_.context_name, "cufft")  # the node may come from a pickle of another process
+        return NativeCode("theano_ng.gpuarray.native.fft:rfft", typecode=type_.typecode)
 
 
 class CuIRFFTOp(_RealTransform):
@@ -148,6 +150,7 @@ class CuIRFFTOp(_RealTransform):
 
     def native_code(self, node):
         type_ = node.inputs[0].type
+        require(self, type_.context_name, "cufft")
         return NativeCode(
             "theano_ng.gpuarray.native.fft:irfft",
             typecode=type_.typecode,

@@ -142,6 +142,7 @@ class _GpuLinalg(TwinOp):
     def code(self, node, name, kernel_makers=None, **parameters):
         """Return native code. The kernels are made for the dtype and the context of the first input."""
         type_ = node.inputs[0].type
+        require(self, type_.context_name, self.library)  # the node may come from a pickle of another process
         made = {key: make(type_.dtype, type_.context) for key, make in (kernel_makers or {}).items()}
         return NativeCode(_CODE + name, typecode=type_.typecode, **made, **parameters)
 

@@ -38,7 +38,8 @@ def use(which, path):
 
 
 def libraries(device):
-    """Return the library paths that the C code needs before it opens a device.
+    """Return the library paths that the C code needs before it opens a device. It needs the paths of `cublas` ("cublas"),
+    `cusolver` and `cufft` before it opens these libraries (`GpuContext.cusolver` etc.).
 
     Parameters
     ----------
@@ -52,14 +53,7 @@ def libraries(device):
         library, and reports an error if the loader does not find it.
     """
     if device.startswith("cuda"):
-        return {
-            "cuda": cuda(),
-            "nvrtc": nvrtc(),
-            "cublasLt": cublas(),
-            "cublas": cublas("cublas"),
-            "cusolver": cusolver(),
-            "cufft": cufft(),
-        }
+        return {"cuda": cuda(), "nvrtc": nvrtc(), "cublasLt": cublas()}
     if device.startswith("opencl"):
         return {"opencl": opencl()}
     return {}

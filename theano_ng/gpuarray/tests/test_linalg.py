@@ -13,6 +13,7 @@ import theano_ng.tensor as T
 from theano_ng.compile.mode import get_mode
 from theano_ng.configdefaults import config
 from theano_ng.gpuarray import cuda_libraries, linalg
+from theano_ng.gpuarray.contexts import get_context
 from theano_ng.gpuarray.linalg import (
     GpuCholesky,
     GpuCublasTriangularSolve,
@@ -30,6 +31,7 @@ from theano_ng.gpuarray.linalg import (
     gpu_solve_upper_triangular,
     gpu_svd,
 )
+from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.gpuarray.tests import fake_cuda, kernel_families
 from theano_ng.gpuarray.tests.device import LAYOUTS, allow_nan, context, gpu_context, gpu_variable, placed
 from theano_ng.gpuarray.tests.fake_cuda import CudaTest
@@ -509,6 +511,29 @@ class TestDecompositions(LinalgTest):
             ):
                 self.close(found, expected, "float64")
 
+    def test_repeated_rows(self):
+        """Strides of 0"""
+        ctx = get_context(self.name)
+        vector = self.placed(np.arange(1.0, 5))
+        x = self.variable("float64")
+        f = theano.function(
+            [x],
+            [*GpuMagmaQR()(x), GpuMagmaSVD(True, False)(x), GpuMagmaEigh()(x)[0], gpu_solve(4 * np.eye(4), x)]
+            + [gpu_solve_lower_triangular(x, x), gpu_solve_upper_triangular(x, x, "T")],
+        )
+        g = theano.function([x], GpuCusolverSolve("symmetric")(x, x), mode=FAST)
+        for strides in ((0, 8), (8, 0)):
+            a = pygpu.from_gpudata(vector.gpudata, 0, "float64", (4, 4), context=ctx, strides=strides, base=vector)
+            value = np.asarray(a)
+            q, r, *others = map(np.asarray, f(a))
+            self.close(q @ r, value, "float64")
+            self.close(q.T @ q, np.eye(4), "float64")
+            expected = [np.linalg.svd(value, compute_uv=False), np.linalg.eigh(value)[0], value / 4]
+            expected += [np.linalg.solve(np.tril(value), value), np.linalg.solve(np.triu(value).T, value)]
+            for found, right in zip(others, expected, strict=True):
+                self.close(found, right, "float64")
+            self.assertRaisesRegex(np.linalg.LinAlgError, "Singular matrix: pivot 2 of 4", g, a)
+
     def view(self, value):
         """Return a device array with this value: a view of a larger array with random order, steps and offsets."""
         steps = self.rng.choice([-2, -1, 1, 3], 2)
@@ -713,8 +738,6 @@ class TestFailures(LinalgTest):
 
     def test_kept_memory(self):
         """No memory of the device is lost, also not by errors."""
-        from theano_ng.gpuarray.contexts import get_context
-
         blocks = []
         for _ in range(3):
             for _, f, given, _, calls in self.functions():
@@ -763,8 +786,6 @@ class TestOtherDevices(unittest.TestCase):
 
     def test_a_missing_library(self):
         """On a CUDA device without the library, the log gives the reason once, and the node stays on the host."""
-        from theano_ng.gpuarray.contexts import get_context
-
         name = fake_cuda.cuda_context()
         x = gpu_variable("float64", 2, name)
         mode = get_mode("FAST_RUN").including("gpuarray")
@@ -799,8 +820,6 @@ class TestOtherDevices(unittest.TestCase):
             linalg.nothing
 
     def test_handles(self):
-        from theano_ng.gpuarray.contexts import get_context
-
         ctx = get_context(fake_cuda.cuda_context())
         for attach in (linalg.attach_cusolver_handle_to_context, linalg.attach_cublas_handle_to_context):
             self.assertRegex(attach(ctx), r"^\d+\.\d+\.\d+$")

@@ -129,6 +129,11 @@ NOT_EXECUTED = {
     "local_remove_all_assert": "belongs to the host, too",
     "local_gpua_labels": "needs two outputs of one node; see test_nnet",
     "conv_metaopt": "measures other rules; see test_opt_conv",
+    **dict.fromkeys(
+        "local_gpu_solve local_gpu_magma_matrix_inverse local_gpu_magma_svd local_gpu_magma_qr local_gpu_magma_qr_incomplete "
+        "local_gpu_magma_eigh".split(),
+        "needs a CUDA device; see test_linalg",
+    ),
 }
 
 

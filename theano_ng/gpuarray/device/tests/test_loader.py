@@ -91,11 +91,12 @@ class TestNvidia(unittest.TestCase):
 
 class TestUse(unittest.TestCase):
     def test_what_is_given_is_taken(self):
-        names = ("cuda", "nvrtc", "cublasLt", "cublas", "cusolver", "cufft")
-        for which in (*names, "opencl"):
+        names, later = ("cuda", "nvrtc", "cublasLt"), ("cublas", "cusolver", "cufft")
+        for which in (*names, *later, "opencl"):
             self.addCleanup(loader.use, which, None)
             loader.use(which, "/some/where.so")
         self.assertEqual(loader.libraries("cuda0"), dict.fromkeys(names, "/some/where.so"))
+        self.assertEqual([loader.cublas("cublas"), loader.cusolver(), loader.cufft()], ["/some/where.so"] * 3)
         self.assertEqual(loader.libraries("opencl0:0"), {"opencl": "/some/where.so"})
         self.assertEqual(loader.libraries("stub0"), {})
         loader.use("cuda", None)
