@@ -513,6 +513,7 @@ class GpuMagmaQR(GpuMagmaBase):
     """
 
     __props__ = ("complete",)
+    perform = Op.perform  # see GpuMagmaSVD; the factors of a singular matrix are not unique
     params_type = ParamsType(complete=bool_t, context=gpu_context_type)
 
     def __init__(self, complete=True):
