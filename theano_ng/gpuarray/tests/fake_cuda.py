@@ -93,8 +93,18 @@ def solver_state():
     """Return the state of the fake cuSOLVER."""
     from theano_ng.gpuarray.device.tests.test_libraries import SolverState
 
-    function = fakes["cusolver"].fake_solver_state
-    function.restype = ctypes.POINTER(SolverState)
+    return _state(fakes["cusolver"].fake_solver_state, SolverState)
+
+
+def fft_state():
+    """Return the state of the fake cuFFT."""
+    from theano_ng.gpuarray.device.tests.test_libraries import FftState
+
+    return _state(fakes["cufft"].fake_fft_state, FftState)
+
+
+def _state(function, kind):
+    function.restype = ctypes.POINTER(kind)
     return function().contents
 
 

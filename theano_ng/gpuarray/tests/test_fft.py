@@ -234,6 +234,50 @@ class TestOps(TransformTest):
             self.assertEqual(fake_cuda.calls().count("cufftMakePlanMany64"), expected)
 
 
+class TestFailures(TransformTest):
+    """Failing calls of the library, and no memory. The function works afterwards."""
+
+    def setUp(self):
+        super().setUp()
+        if fake_cuda.is_real:
+            self.skipTest("lets calls of a fake library fail")
+        x, y = self.variable("float64", 2), self.variable("float64", 5)
+        self.functions = [
+            theano.function([v], op(v), mode=get_mode("FAST_RUN")) for v, op in ((x, curfft_op), (y, cuirfft_op))
+        ]
+        self.given = [self.placed(self.values("float64", *shape)) for shape in ((2, 5), (2, 3, 2, 4, 2))]
+        self.expected = [np.asarray(f(a)) for f, a in zip(self.functions, self.given)]
+
+    def work(self):
+        for f, a, expected in zip(self.functions, self.given, self.expected):
+            np.testing.assert_array_equal(f(a), expected)
+
+    def test_failing_calls(self):
+        for i, call, shape in ((0, "cufftExecD2Z", r"\(5,\)"), (1, "cufftExecZ2D", r"\(3, 2, 6\)")):
+            fake_cuda.fakes["cuda"].fake_fail(call.encode(), 6, 0)
+            said = r"%s: CUFFT_EXEC_FAILED \(6\), for 2 transforms of shape %s, float64\s[\s\S]*Apply node.*FFTOp"
+            with self.assertRaisesRegex(RuntimeError, said % (call, shape)):
+                self.functions[i](self.given[i])
+            self.work()
+
+    def test_no_memory(self):
+        """There is no memory for the workspace of a plan."""
+        state = fake_cuda.fft_state()
+        for f, a in zip(self.functions, self.given):
+            larger = self.placed(self.values("float64", 7, *a.shape[1:]))  # a form that no other test uses
+            state.workspace = 2 << 30
+            with self.assertRaisesRegex(MemoryError, r"[\s\S]*Apply node.*FFTOp"):
+                f(larger)
+            state.workspace = 512
+            self.work()
+
+    def test_no_waits(self):
+        for f, a in zip(self.functions, self.given):
+            fake_cuda.calls()
+            f(a)
+            self.assertEqual([call for call in fake_cuda.calls() if "Synchronize" in call or "DtoH" in call], [])
+
+
 class TestOtherDevices(unittest.TestCase):
     def test_opencl(self):
         name = context()
