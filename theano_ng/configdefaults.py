@@ -416,9 +416,14 @@ AddConfigVar(
     EnumStr(*SUPPORTED_DNN_CONV_PRECISION),
     in_c_key=False,
 )
-AddConfigVar("magma.enabled", "Use MAGMA for matrix computations.", BoolParam(False), in_c_key=False)
-AddConfigVar("magma.include_path", "Location of the MAGMA headers.", StrParam(""), in_c_key=False)
-AddConfigVar("magma.library_path", "Location of the MAGMA library.", StrParam(""), in_c_key=False)
+AddConfigVar(
+    "magma.enabled",
+    "Compute inverses and decompositions of matrices on CUDA devices. cuSOLVER computes them, so MAGMA is not needed.",
+    BoolParam(False),
+    in_c_key=False,
+)
+AddConfigVar("magma.include_path", "Not used, because cuSOLVER replaces MAGMA.", StrParam(""), in_c_key=False)
+AddConfigVar("magma.library_path", "Not used, because cuSOLVER replaces MAGMA.", StrParam(""), in_c_key=False)
 AddConfigVar(
     "ctc.root",
     "Directory of warp-ctc, with include and build, lib or lib64.",

@@ -3,7 +3,7 @@
 import importlib
 import sys
 
-from theano_ng.moved import PROBED, missing, no_attribute
+from theano_ng.moved import missing, no_attribute
 
 # Names that the classic modules imported for their own use. Ops by other authors import them from these modules, as in
 # `from theano.tensor.basic import Apply, grad_undefined`.
@@ -55,8 +55,7 @@ def lazy_names(module, homes, modules=""):
     inner = module.partition(".")[2]
 
     def is_there(name):
-        path = "%s.%s" % (inner, name) if inner else name
-        return path in PROBED or missing(path) is None
+        return missing("%s.%s" % (inner, name) if inner else name) is None
 
     home_of = {}
     for home, names in homes.items():

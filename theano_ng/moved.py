@@ -79,7 +79,6 @@ REMOVED = {"sandbox.cuda": "the GPU back-end before theano_ng.gpuarray, which Th
 """Module of Theano 1.0 of which only a test of availability exists -> a description of the removed feature."""
 
 MISSING = {
-    "linear algebra on GPUs": "gpuarray.linalg gpuarray.fft",
     "convolutions by cuDNN": (
         "gpuarray.dnn.GpuDnnConv gpuarray.dnn.GpuDnnConvDesc gpuarray.dnn.GpuDnnConvGradI "
         "gpuarray.dnn.GpuDnnConvGradW gpuarray.dnn.dnn_conv gpuarray.dnn.dnn_conv3d "
@@ -104,9 +103,6 @@ MISSING = {
     ),
 }
 """A feature that does not exist yet -> the modules and names that it has in Theano 1.0, separated by blanks."""
-
-PROBED = frozenset({"gpuarray.fft", "gpuarray.linalg"})
-"""Modules in `MISSING` that contain only a function by which programs ask if the module is usable."""
 
 
 @functools.cache
@@ -249,52 +245,6 @@ def former_modules(package):
         raise no_attribute(package, name)
 
     return __getattr__
-
-
-def only_probes(module):
-    """Return ``__path__`` and ``__getattr__`` for a module in `PROBED`.
-
-    The path makes the module a package. Therefore the import system asks `MovedModules` for names that the module
-    lacks, and the error of ``from module import name`` gives the reason.
-
-    Parameters
-    ----------
-    module : str
-        The ``__name__`` of the module.
-    """
-    return [], functools.partial(_raise_no_attribute, module)
-
-
-def _raise_no_attribute(module, name):
-    raise no_attribute(module, name)
-
-
-def unavailable(name, module):
-    """Return the function by which programs ask if a module in `PROBED` is usable.
-
-    Parameters
-    ----------
-    name : str
-        The name of the function.
-    module : str
-        The ``__name__`` of the module.
-
-    Returns
-    -------
-    callable
-        The function takes the name of a context or no argument, and returns False. Its attribute `msg` is the reason,
-        and its attribute `avail` is False.
-    """
-
-    def probe(context_name=None):
-        """Return False, because this version lacks the feature. The attribute `msg` of this function is the reason."""
-        return False
-
-    probe.__name__ = probe.__qualname__ = name
-    probe.__module__ = module
-    probe.msg = missing(module.partition(".")[2])
-    probe.avail = False
-    return probe
 
 
 def no_attribute(module, name):

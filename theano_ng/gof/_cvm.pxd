@@ -43,7 +43,7 @@ cdef class CLazyLinker:
     cdef public int position_of_error
     cdef public bint allow_partial_eval
     cdef bint uses_queues           # whether a step has a queue
-    cdef bint opened_queue          # whether this machine has opened the open queue
+    cdef WorkQueue *opened_queue    # the queue that this machine has opened last in the current run, or NULL
     cdef list owned                 # keeps the cells alive that C structures point to
     cdef list running               # keeps the thunks alive; `thunks` is public and may be changed
     cdef int n_nodes, n_vars, n_clear, n_updates, n_outputs, n_first
@@ -85,11 +85,11 @@ cdef class CLazyLinker:
         """Open the queue of step `i`, or close the open queue, if the step needs this."""
         if step.queue != open_queue and not step.keeps_queue:
             self.change_queue(step, i)
-        elif open_queue != NULL and self.opened_queue:
+        elif open_queue != NULL and open_queue == self.opened_queue:
             open_queue.step = i
         return 0
     cdef int change_queue(self, Step *step, int i) except -1
-    cdef int close_queue(self, int i) except -1
+    cdef int close_queue(self, WorkQueue *queue, int i) except -1
     cdef int run(self, list subset) except -1
     cdef int compute(self, list subset) except -1
     cdef int run_with_queues(self, list subset) except -1

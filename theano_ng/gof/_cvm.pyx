@@ -420,18 +420,18 @@ cdef class CLazyLinker:
 
     cdef int run_with_queues(self, list subset) except -1:
         """Run the nodes, and give the work that they leave in a queue to the device."""
-        self.opened_queue = False
+        self.opened_queue = NULL
         try:
             if self.lazy or subset is not None:
                 self.run_needed(subset)
             else:
                 self.run_all()
         except BaseException:
-            if self.opened_queue and open_queue != NULL and open_queue.close(open_queue) != 0:
+            if self.opened_queue != NULL and self.opened_queue.close(self.opened_queue) != 0:
                 PyErr_Clear()       # the first error is raised
             raise
-        if self.opened_queue and open_queue != NULL:
-            self.close_queue(self.n_nodes - 1)
+        if self.opened_queue != NULL:
+            self.close_queue(self.opened_queue, self.n_nodes - 1)
         return 0
 
     cdef WorkQueue *common_queue(self) noexcept:
@@ -451,21 +451,24 @@ cdef class CLazyLinker:
     cdef int change_queue(self, Step *step, int i) except -1:
         """Close the open queue. Open the queue of step `i`, unless the times of the nodes are measured."""
         if open_queue != NULL:
-            self.close_queue(i)
+            self.close_queue(open_queue, i)
+        elif self.opened_queue != NULL:
+            self.close_queue(self.opened_queue, i)      # report an error of work that was given to the device meanwhile
         if step.queue != NULL and not self.time_thunks:
             step.queue.step = i
             step.queue.open(step.queue, &step.site)
-            self.opened_queue = open_queue != NULL
+            self.opened_queue = open_queue
         return 0
 
-    cdef int close_queue(self, int i) except -1:
+    cdef int close_queue(self, WorkQueue *queue, int i) except -1:
         """Give the collected work to the device. If this fails, record the step of the work that failed, or step `i` if
         another machine has opened the queue.
         """
-        cdef WorkQueue *queue = open_queue
         if queue.close(queue) != 0:
-            self.position_of_error = queue.failed if self.opened_queue else i
+            self.position_of_error = queue.failed if queue == self.opened_queue else i
             return -1
+        if queue == self.opened_queue:
+            self.opened_queue = NULL
         return 0
 
     cdef int run_all(self) except -1:

@@ -11,7 +11,8 @@ struct WorkQueue {
     /* Open the queue, or do nothing if the device cannot be used. *site is NULL at first. The queue keeps there what it
      * learns about the work that follows this step, until `forget`. */
     void (*open)(WorkQueue *, void **site);
-    /* Give the collected work to the device, and close the queue. On failure, return -1 with an exception set, and store
+    /* Give the collected work to the device, and close the queue, unless it is closed already. On failure, now or when the
+     * queue was closed without a caller that could report it, return -1 with an exception set, and store
      * in `failed` the value that `step` had when the failing work was collected. */
     int (*close)(WorkQueue *);
     void (*forget)(WorkQueue *, void *site);

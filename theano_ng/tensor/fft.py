@@ -35,7 +35,8 @@ class _RealTransform(Op):
     """The base class of the transform and the inverse transform.
 
     Inputs: the array, and an integer vector with the lengths of the real array along the transformed axes.
-    A subclass defines `output_type(inp)`, `fitting_lengths(a)` and the class attributes below.
+    A subclass defines `output_type(inp)`, `fitting_lengths(a)`, `opposite()` (the Op of the inverse transform),
+    `gradient` and the class attributes below.
     """
 
     __props__ = ()
@@ -81,6 +82,26 @@ class _RealTransform(Op):
 
     def connection_pattern(self, node):
         return [[True], [False]]
+
+    def gradient(self, a, s, g, inverse, fits):
+        """Return the gradient with respect to the array.
+
+        Parameters
+        ----------
+        a, s : TensorVariable
+            The inputs.
+        g : TensorVariable
+            The gradient with respect to the output.
+        inverse : callable
+            ``inverse(g, s)`` applies the Op of the inverse transform.
+        fits : bool
+            Whether `a` is known to be neither cut nor padded.
+        """
+        raise NotImplementedError(type(self).__name__)
+
+    def grad(self, inputs, output_grads):
+        a, s = inputs[0], signed(inputs[1])
+        return [self.gradient(a, s, output_grads[0], self.opposite(), fits(self, a, s)), disconnected_type()]
 
     def R_op(self, inputs, eval_points):
         if eval_points[0] is None:
@@ -146,12 +167,13 @@ class RFFTOp(_RealTransform):
         s = _items(node)
         return [(shapes[0][0], *s[:-1], s[-1] // 2 + 1, 2)]
 
-    def grad(self, inputs, output_grads):
-        a, s = _signed_lengths(inputs)
+    def gradient(self, a, s, g, inverse, fits):
         # irfft counts the elements of the transform twice: for the element itself and for its complex conjugate. Only
         # the first element and, for an even length, the last element count once. So halve the other elements first.
-        half = _scale_inner(output_grads[0], s[-1], 0.5)
-        return [_fitted(irfft_op(half, s), a, s, _fits(self, a, s)), disconnected_type()]
+        return _fitted(inverse(_scale_inner(g, s[-1], 0.5), s), a, fits)
+
+    def opposite(self):
+        return irfft_op
 
 
 class IRFFTOp(_RealTransform):
@@ -217,12 +239,13 @@ class IRFFTOp(_RealTransform):
     def infer_shape(self, node, shapes):
         return [(shapes[0][0], *_items(node))]
 
-    def grad(self, inputs, output_grads):
-        a, s = _signed_lengths(inputs)
+    def gradient(self, a, s, g, inverse, fits):
         # Double the elements of the transform that also represent their complex conjugates. These are all elements
         # except the first element and, for an even length, the last element.
-        back = _scale_inner(rfft_op(output_grads[0], s), s[-1], 2)
-        return [_fitted(back, a, s, _fits(self, a, s)), disconnected_type()]
+        return _fitted(_scale_inner(inverse(g, s), s[-1], 2), a, fits)
+
+    def opposite(self):
+        return rfft_op
 
 
 rfft_op = RFFTOp()
@@ -238,13 +261,9 @@ def _computed(a):
     return a.astype("float64" if dtype == "float64" else "float32", copy=False), dtype
 
 
-def _signed_lengths(inputs):
-    """Return the inputs, with the lengths cast to int64.
-
-    An operation on uint64 and a signed integer would return a float.
-    """
-    a, s = inputs
-    return a, s.astype("int64")
+def signed(s):
+    """Return the lengths cast to int64: an operation on uint64 and a signed integer would return a float."""
+    return s.astype("int64")
 
 
 def _items(node):
@@ -261,7 +280,7 @@ def _whole_lengths(a, is_odd):
     return stack([*lengths, last + 1 if is_odd else last])
 
 
-def _fits(op, a, s):
+def fits(op, a, s):
     """Return True if the graph of `s` shows that `a` is neither cut nor padded."""
     # Compare the graph that computes `s` with the graphs of fitting lengths. Treat `a` as an input of these graphs.
     return any(is_same_graph(s, lengths, givens={a: a.type()}) for lengths in op.fitting_lengths(a))
@@ -282,7 +301,7 @@ def _scale_inner(pairs, n, factor):
     return set_subtensor(pairs[inner], pairs[inner] * np.asarray(factor, pairs.dtype))
 
 
-def _fitted(gradient, a, s, fits):
+def _fitted(gradient, a, fits):
     """Return the gradient with respect to `a`, which was cut or padded to the shape of `gradient`.
 
     Elements of `a` that were cut have the gradient zero. Gradients of padded elements are not used.
@@ -331,9 +350,13 @@ def rfft(inp: TensorLike, norm: str | None = None) -> TensorVariable:
             [ 1.,  2.],
             [-1.,  0.]]])
     """
+    return normalized_transform(rfft_op, as_tensor_variable(inp), norm)
+
+
+def normalized_transform(op, inp, norm):
+    """Apply the Op of a transform to a variable, and normalize the result. See `rfft`."""
     norm = _unitary(norm)
-    inp = as_tensor_variable(inp)
-    result = rfft_op(inp)
+    result = op(inp)
     if norm == "ortho":
         result = result / _root_of_product(inp.shape[1:], inp.dtype)
     return result
@@ -365,14 +388,18 @@ def irfft(inp: TensorLike, norm: str | None = None, is_odd: bool = False) -> Ten
     ValueError
         If `norm` or `is_odd` is not one of these values.
     """
+    return normalized_inverse(irfft_op, as_tensor_variable(inp), norm, is_odd)
+
+
+def normalized_inverse(op, inp, norm, is_odd):
+    """Apply the Op of an inverse transform to a variable, and normalize the result. See `irfft`."""
     if is_odd not in (True, False):
         raise ValueError("irfft: is_odd must be True or False, got %r" % (is_odd,))
     norm = _unitary(norm)
-    inp = as_tensor_variable(inp)
     if inp.ndim < 3:
-        return irfft_op(inp)  # This call raises TypeError and names the expected shape.
+        return op(inp)  # This call raises TypeError and names the expected shape.
     s = _whole_lengths(inp, is_odd)
-    result = irfft_op(inp, s)
+    result = op(inp, s)
     if norm == "ortho":
         result = result / _root_of_product(s, inp.dtype)
     elif norm is None:

@@ -36,6 +36,12 @@ NOT_COMPARED = {
     "local_assert_no_cpu_op": "raises an error, warns, or enters a debugger",
     "local_gpua_scan_to_gpua": "the step is another graph; tests of loops on devices check it",
     "InputToGpuArrayOptimizer": "changes the inputs of any graph",
+    **dict.fromkeys(
+        "local_gpu_solve local_gpu_cholesky local_gpu_magma_cholesky local_gpu_magma_matrix_inverse local_gpu_magma_svd "
+        "local_gpu_magma_qr local_gpu_magma_qr_incomplete local_gpu_magma_eigh local_inplace_gpu_solve "
+        "local_inplace_gpu_cholesky local_inplace_gpu_magma_cholesky local_inplace_gpu_magma_matrix_inverse".split(),
+        "needs a CUDA device; gpuarray/tests/test_linalg.py compares the values on a fake one",
+    ),
 }
 
 DTYPES = ("float64", "float32", "float16", "int8", "uint8", "bool", "complex64")

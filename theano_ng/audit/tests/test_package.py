@@ -36,7 +36,7 @@ RowOp _Sorting CumsumOp CumprodOp _ListOp _InplaceListOp mrg_uniform_base _RealT
 _OverAxes _Windows _Blocks BaseAbstractConv CorrBase BaseCorrMM BaseCorr3dMM _Diagonal _ComparisonOpSS _ComparisonOpSD _Scale
 _StructuredDotGrad _OnParts _Elementwise _Random GpuOp TwinOp WideTwinOp _Transfer _DiagonalMatrix _IndexOp _GatherOp _ScatterOp BaseGpuAdvancedSubtensor
 BaseGpuAdvancedIncSubtensor _GpuReduction GpuCumsumOp _GpuWindows _GpuBlocks _GpuNorm CGpuKernelBase _Contracted _CrossentropyOp
-_InplaceBlasOp _RowOp _GpuSorting _GpuCorr BaseGpuCorrMM BaseGpuCorr3dMM""".split()
+_InplaceBlasOp _RowOp _GpuSorting _GpuCorr BaseGpuCorrMM BaseGpuCorr3dMM _GpuLinalg _GpuSolving _CholeskyOfLibrary GpuMagmaBase""".split()
 
 ELSEWHERE = {
     "MPIRecv": "needs a second process under MPI",
@@ -49,6 +49,11 @@ ELSEWHERE = {
     "Reader": "part of the audit's own runs in DebugMode",
     "Raise": "never gives a value: tested with raise_op",
     "MulWithoutZeros": "the scalar Op of ProdWithoutZeros, which is audited; not defined on zeros by itself",
+    **dict.fromkeys(
+        "CuRFFTOp CuIRFFTOp GpuCusolverSolve GpuCublasTriangularSolve GpuCholesky GpuMagmaCholesky GpuMagmaMatrixInverse "
+        "GpuMagmaSVD GpuMagmaQR GpuMagmaEigh".split(),
+        "needs a CUDA device; then gpuarray.tests.audit_cases has cases",
+    ),
     **dict.fromkeys(("MulAdd", "MulSub", "SubMul"), "in no graph, only in the C code of Composites, which are audited"),
 }
 

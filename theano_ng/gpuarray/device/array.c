@@ -736,11 +736,7 @@ int GpuArray_memset(GpuArray *a, int byte)
     int code = whole(a, size);
     if (code == GA_NO_ERROR && !GpuArray_ISWRITEABLE(a))
         code = context_failed(ctx, GA_READONLY_ERROR, "the array is read-only");
-    if (code == GA_NO_ERROR)
-        code = context_usable(ctx);
-    if (code != GA_NO_ERROR || size == 0)
-        return code;
-    return context_checked(ctx, ctx->table->fill(ctx->device, a->data->memory, a->offset, size, (uint8_t)byte));
+    return code == GA_NO_ERROR ? memory_fill(a->data, a->offset, size, byte) : code;
 }
 
 int GpuArray_transfer(GpuArray *to, const GpuArray *from)

@@ -18,7 +18,8 @@ static const device_table *const tables[] = {&device_cuda, &device_opencl, &devi
 static struct {
     const char *which;
     char *text;
-} found[] = {{"cuda", NULL}, {"nvrtc", NULL}, {"cublasLt", NULL}, {"cudnn", NULL}, {"nccl", NULL}, {"opencl", NULL}};
+} found[] = {{"cuda", NULL},  {"nvrtc", NULL}, {"cublasLt", NULL}, {"cublas", NULL}, {"cusolver", NULL},
+             {"cufft", NULL}, {"cudnn", NULL}, {"nccl", NULL},     {"opencl", NULL}};
 static struct {
     const char *which;
     char *text;
@@ -467,17 +468,21 @@ int gpudata_read(void *to, gpudata *from, size_t offset, size_t size)
     return waited(ctx, ctx->table->read(ctx->device, to, from->memory, offset, size));
 }
 
-int gpudata_memset(gpudata *data, size_t offset, int byte)
+int memory_fill(gpudata *data, size_t offset, size_t size, int byte)
 {
     gpucontext *ctx = data->context;
     USABLE(ctx);
-    int code = inside(data, offset, 0);
-    if (code != GA_NO_ERROR || offset == data->size)
+    int code = inside(data, offset, size);
+    if (code != GA_NO_ERROR || size == 0)
         return code;
     if (queue_collects(ctx))
-        return context_checked(ctx, queue_fill(ctx, data->memory, offset, data->size - offset, (uint8_t)byte));
-    return context_checked(ctx,
-                           ctx->table->fill(ctx->device, data->memory, offset, data->size - offset, (uint8_t)byte));
+        return context_checked(ctx, queue_fill(ctx, data->memory, offset, size, (uint8_t)byte));
+    return context_checked(ctx, ctx->table->fill(ctx->device, data->memory, offset, size, (uint8_t)byte));
+}
+
+int gpudata_memset(gpudata *data, size_t offset, int byte)
+{
+    return memory_fill(data, offset, offset < data->size ? data->size - offset : 0, byte);
 }
 
 int gpudata_sync(gpudata *data)

@@ -50,6 +50,8 @@ int context_failed(gpucontext *, int code, const char *format, ...) __attribute_
 int context_checked(gpucontext *, int code);
 /* Check that the context can be used: return GA_INVALID_ERROR in a forked child, and after the context is closed. */
 int context_usable(gpucontext *);
+/* Set `size` bytes of memory. */
+int memory_fill(gpudata *, size_t offset, size_t size, int byte);
 /* Return whether the context's device can be called: it is open, and this process has opened it. */
 int context_is_open(const gpucontext *);
 

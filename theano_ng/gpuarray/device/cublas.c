@@ -69,7 +69,6 @@ struct known_form {
 /* The state of a device */
 struct cublas {
     cublasLtHandle_t handle;
-    size_t version;
     struct known_form *buckets[BUCKETS];
     unsigned count;
     /* Numbers of the host, for products with one factor on the host and one on the device: the library expects both in
@@ -84,57 +83,20 @@ struct cublas {
 
 /* ---- the library ---- */
 
-static void version_text(char *text, size_t size, size_t version)
+static const char *bind_functions(void *loaded)
 {
-    snprintf(text, size, "%zu.%zu.%zu", version / 10000, version / 100 % 100, version % 100);
-}
-
-/* Check that the library is new enough, and that the driver supports it. */
-static int library_fits(const char *path, size_t version, size_t runtime)
-{
-    char text[64];
-    int driver = 0;
-    version_text(text, sizeof text, version);
-    cuda.cuDriverGetVersion(&driver);
-    if (version < CUBLAS_OLDEST)
-        return device_failed(GA_LOAD_ERROR,
-                             "cuBLASLt %s (%s) is too old: 12.0.0 is the oldest that can be used; " CUDA_ADVICE, text,
-                             path);
-    if ((int)(runtime / 1000) > driver / 1000)
-        return device_failed(GA_LOAD_ERROR,
-                             "cuBLASLt %s (%s) is for CUDA %zu, but the driver is of CUDA %d.%d: pip install "
-                             "'theano_ng[cuda%d]' installs the version for this driver",
-                             text, path, runtime / 1000, driver / 1000, driver % 1000 / 10, driver / 1000);
-    return GA_NO_ERROR;
-}
-
-static int load_library(void)
-{
-    static void *library;
-    if (library)
-        return GA_NO_ERROR;
-    static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12", NULL};
-    const char *path = device_library("cublasLt");
-    void *loaded = device_load_library("cublasLt", names);
-    if (!loaded)
-        return device_failed(GA_LOAD_ERROR, "cuBLASLt cannot be loaded (%s); " CUDA_ADVICE, dlerror());
-#define X(name, result, arguments)                                                             \
-    if (!(*(void **)&lt.name = dlsym(loaded, #name))) {                                        \
-        dlclose(loaded);                                                                       \
-        return device_failed(GA_LOAD_ERROR,                                                    \
-                             "%s has no function " #name                                       \
-                             ": cuBLASLt 12.0.0 is the oldest that can be used; " CUDA_ADVICE, \
-                             path ? path : "libcublasLt");                                     \
-    }
+#define X(name, result, arguments)                    \
+    if (!(*(void **)&lt.name = dlsym(loaded, #name))) \
+        return #name;
     CUBLAS_FUNCTIONS(X)
 #undef X
-    int code = library_fits(path ? path : "libcublasLt", lt.cublasLtGetVersion(), lt.cublasLtGetCudartVersion());
-    if (code == GA_NO_ERROR)
-        library = loaded;
-    else
-        dlclose(loaded);
-    return code;
+    return NULL;
 }
+
+static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12", NULL};
+
+static struct cuda_library library = {"cublasLt", "cuBLASLt", "cublasLtGetProperty", names,
+                                      {12, 0, 0}, 0,          bind_functions};
 
 static int call_failed(cublasStatus_t status, const char *call)
 {
@@ -153,22 +115,16 @@ static int start(cuda_device *d)
 {
     CUDA_ENTER(d);
     LT_CHECK(cublasLtCreate, &d->cublas->handle);
-    d->cublas->version = lt.cublasLtGetVersion();
     return GA_NO_ERROR;
 }
 
 int cublas_open(gpucontext *ctx, size_t *version)
 {
-    int code = context_usable(ctx);
+    cuda_device *d = NULL;
+    int code = cuda_library_open(&library, ctx, &d);
     if (code != GA_NO_ERROR)
         return code;
-    if (ctx->table != &device_cuda)
-        return context_failed(ctx, GA_UNSUPPORTED_ERROR, "%s is no CUDA device, so cuBLASLt does not run on it",
-                              ctx->name);
-    cuda_device *d = (cuda_device *)ctx->device;
     if (!d->cublas) {
-        if ((code = load_library()) != GA_NO_ERROR)
-            return context_checked(ctx, code);
         if (!(d->cublas = calloc(1, sizeof *d->cublas)))
             return context_failed(ctx, GA_MEMORY_ERROR, "out of host memory for cuBLASLt");
         if ((code = start(d)) != GA_NO_ERROR) {
@@ -177,7 +133,7 @@ int cublas_open(gpucontext *ctx, size_t *version)
             return context_checked(ctx, code);
         }
     }
-    *version = d->cublas->version;
+    *version = cuda_library_version(&library);
     return GA_NO_ERROR;
 }
 
@@ -363,8 +319,7 @@ static int choose(struct cublas *cublas, struct known_form *known, uint64_t work
 /* The key under which the cache of binaries keeps the algorithm of a form, as text */
 static void cache_key(gpucontext *ctx, const struct form *form, char *text, size_t size)
 {
-    size_t used = (size_t)snprintf(text, size,
-                                   "cuBLASLt %zu on %s, %u processors: ", ((cuda_device *)ctx->device)->cublas->version,
+    size_t used = (size_t)snprintf(text, size, "cuBLASLt %zu on %s, %u processors: ", cuda_library_version(&library),
                                    ctx->info.name, ctx->info.processors);
     const unsigned char *bytes = (const unsigned char *)form;
     for (size_t i = 0; i < sizeof *form && used + 3 <= size; ++i)

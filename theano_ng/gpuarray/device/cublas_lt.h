@@ -62,13 +62,8 @@ enum {
     CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES = 5,  /* uint32_t; the next numbers are B, C and D */
 };
 
-/* The oldest supported version, as cublasLtGetVersion() returns it: 12.0.0 */
-#define CUBLAS_OLDEST 120000
-
 /* X(name, result, argument types) */
 #define CUBLAS_FUNCTIONS(X)                                                                                            \
-    X(cublasLtGetVersion, size_t, (void))                                                                              \
-    X(cublasLtGetCudartVersion, size_t, (void))                                                                        \
     X(cublasLtGetStatusName, const char *, (cublasStatus_t))                                                           \
     X(cublasLtGetStatusString, const char *, (cublasStatus_t))                                                         \
     X(cublasLtCreate, cublasStatus_t, (cublasLtHandle_t *))                                                            \

@@ -275,6 +275,9 @@ static void close_stream(cuda_device *d)
         cuda.cuStreamSynchronize(d->stream);
     cublas_close(d);
     cudnn_close(d);
+    cublas_solve_close(d);
+    cusolver_close(d);
+    cufft_close(d);
     cuda_forget_programs(d);
     close_large_uploads(&d->large);
     close_staging(&d->upload.staging);
@@ -300,6 +303,9 @@ static void cuda_close(device *base)
     }
     cublas_close(d);
     cudnn_close(d);
+    cublas_solve_close(d);
+    cusolver_close(d);
+    cufft_close(d);
     cuda_forget_programs(d);
     pthread_mutex_destroy(&d->upload.staging.lock);
     pthread_mutex_destroy(&d->large.staging.lock);
@@ -422,7 +428,7 @@ static int upload_piece(cuda_device *d, device_memory to, const void *from, size
     CUDA_CHECK(d, cuda.cuMemcpyHtoDAsync_v2(memory, from, size, large->stream), "cuMemcpyHtoDAsync");
     CUDA_CHECK(d, cuda.cuEventRecord(large->slot[i].landed, large->stream), "cuEventRecord");
     CUDA_CHECK(d, cuda.cuStreamWaitEvent(d->stream, large->slot[i].landed, 0), "cuStreamWaitEvent");
-    CUDA_CHECK(d, cuda.cuMemcpyAsync(to, memory, size, cuda_stream(d)), "cuMemcpyAsync");
+    CUDA_CHECK(d, cuda.cuMemcpyAsync(to, memory, size, d->stream), "cuMemcpyAsync");
     CUDA_CHECK(d, cuda.cuEventRecord(large->slot[i].taken, d->stream), "cuEventRecord");
     large->slot[i].used = 1;
     return GA_NO_ERROR;

@@ -87,8 +87,12 @@ typedef struct cuda_device {
     _Atomic int lost;                   /* the driver reported that the context is unusable */
     struct cuda_program *programs;
     struct cuda_kernel *kernels;
-    struct cublas *cublas;       /* see cublas.c; NULL until the first product */
-    struct dnn_state *cudnn;     /* see cudnn.c; NULL until cuDNN is first used */
+    /* The following are NULL until a library is first used. */
+    struct cublas *cublas;       /* see cublas.c */
+    struct cublas_v2 *solver;    /* see cublas_solve.c */
+    struct cusolver *cusolver;   /* see cusolver.c */
+    struct cufft *cufft;         /* see cufft.c */
+    struct dnn_state *cudnn;     /* see cudnn.c */
     struct nccl_member *members; /* see nccl.c; list of the memberships in groups of devices */
 } cuda_device;
 
@@ -141,8 +145,34 @@ static inline CUstream cuda_stream(const cuda_device *d)
     return cuda_is_recording(d) ? d->recorder : d->stream;
 }
 
-/* ---- cublas.c ---- */
+/* ---- cublas.c, cublas_solve.c, cusolver.c, cufft.c ---- */
 void cublas_close(cuda_device *);
+void cublas_solve_close(cuda_device *);
+void cusolver_close(cuda_device *);
+void cufft_close(cuda_device *);
+
+/* ---- cuda_library.c ---- */
+
+/* One of NVIDIA's libraries that runs on devices */
+struct cuda_library {
+    const char *which;        /* its name in device_library(): "cusolver" */
+    const char *title;        /* its name in messages: "cuSOLVER" */
+    const char *property;     /* the function that returns the three parts of the version: "cusolverGetProperty" */
+    const char *const *names; /* files that are tried if Python has set no path, then NULL */
+    int oldest[3];            /* the oldest version that can be used */
+    int before_cuda;          /* major version of CUDA, minus the library's major version */
+    const char *(*bind)(void *loaded); /* look up the functions; return the name of a missing function, or NULL */
+    void *loaded;                      /* NULL until cuda_library_load() has succeeded */
+    int version[3];
+};
+
+/* Load the library on the first call. Check that it has all functions, is not too old, and that the driver supports
+ * it. */
+int cuda_library_load(struct cuda_library *);
+/* Open a library for a context: check the context, and load the library. *d is then the device. */
+int cuda_library_open(struct cuda_library *, gpucontext *, cuda_device **d);
+/* Return the version as one number: 120401 for 12.4.1. */
+size_t cuda_library_version(const struct cuda_library *);
 
 /* ---- cudnn.c ---- */
 void cudnn_close(cuda_device *);

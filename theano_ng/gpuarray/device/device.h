@@ -111,9 +111,9 @@ typedef struct device_table {
 
 extern const device_table device_cuda, device_opencl, device_stub;
 
-/* Settings that Python makes for the back ends: the paths of the shared libraries "opencl", "cuda", "nvrtc",
- * "cublasLt", "cudnn" and "nccl", and the dialects of "opencl" and "cuda" (the text that precedes the source of every kernel). A path that
- * is not set is NULL. A dialect that is not set is "". */
+/* Settings that Python makes for the back ends: the paths of the shared libraries "opencl", "cuda", "nvrtc", "cublasLt",
+ * "cublas", "cusolver", "cufft", "cudnn" and "nccl", and the dialects of "opencl" and "cuda" (the text that precedes the
+ * source of every kernel). A path that is not set is NULL. A dialect that is not set is "". */
 const char *device_library(const char *which);
 /* Load the library at the path that is set for `which`. If no path is set, try these names, which end with NULL. Return
  * NULL if there is no library; dlerror() then returns the reason. */

@@ -147,6 +147,12 @@ void gpucontext_watched(gpucontext *ctx)
     ctx->index_errors->recent = 1;
 }
 
+void index_errors_may_follow(gpucontext *ctx)
+{
+    if (ctx->index_errors != NULL)
+        ctx->index_errors->recent = 1;
+}
+
 /* Copy the slots to the host, if there were launches since the last copy. */
 static int refresh(gpucontext *ctx, struct index_errors *errors)
 {

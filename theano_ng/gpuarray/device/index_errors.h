@@ -48,6 +48,8 @@ int gpucontext_watch(gpucontext *, unsigned site, index_watch *);
 /* Call this after the launch. A thread that waits without the GIL may have copied the slots to the host between the
  * preparation and the launch, and this thread has to copy them again when it waits. */
 void gpucontext_watched(gpucontext *);
+/* Call this after launches that were held back have been given to the device, for the same reason. */
+void index_errors_may_follow(gpucontext *);
 /* Look for errors after the host has waited. Return GA_INDEX_ERROR if a kernel has found an error, which this thread has
  * not seen yet. The thread that launched the kernel clears its slot; if this thread has ended, the first thread that gets
  * the error does. Another thread gets the error once, too, because it may use the results of the kernel. */

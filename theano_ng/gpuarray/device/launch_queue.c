@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "index_errors.h"
 #include "work_queue.h"
 
 #define LEAST 8                  /* calls of the shortest piece that is recorded */
@@ -75,6 +76,7 @@ struct launch_queue {
     size_t kept; /* bytes of all recordings */
     queue_counts counts;
     int late_code; /* error of a piece that was ended by another thread, or before the GIL was released */
+    int late_step; /* the step whose call failed */
     char late_message[600];
 };
 
@@ -437,6 +439,8 @@ static int end_piece(struct launch_queue *queue)
         if (recording != NULL && code == GA_NO_ERROR && keep(queue, recording) && ++recording->seen >= ENOUGH)
             record(queue, recording);
     }
+    if (queue->holds)
+        index_errors_may_follow(queue->context);
     if (site != NULL)
         site->holds = recording != NULL && recording->recorded;
     return code;
@@ -480,19 +484,23 @@ static int make_room(struct launch_queue *queue, size_t size)
     return 1;
 }
 
-/* Return space for the data of a call, which is zeroed. If calls of the kind can be replaced in a graph, the first `alike`
- * bytes of the data must stay the same; else `alike` is `size`. Return NULL if memory is exhausted. Then the calls that
- * were held back have been made, and the caller makes its call itself. */
-static void *append(gpucontext *ctx, enum call_kind kind, size_t size, size_t alike)
+/* Return in *space the space for the data of a call, which is zeroed. If calls of the kind can be replaced in a graph, the
+ * first `alike` bytes of the data must stay the same; else `alike` is `size`. If memory is exhausted, *space is NULL. Then
+ * the calls that were held back have been made, and the caller makes its call itself. The result is the error of calls
+ * that were held back. */
+static int append(gpucontext *ctx, enum call_kind kind, size_t size, size_t alike, void **space)
 {
     struct launch_queue *queue = ctx->queue;
     size_t whole = words(sizeof(struct call) + size);
-    if (queue->calls.count == MOST && end_and_continue(queue) != GA_NO_ERROR)
-        return NULL;
-    if (!make_room(queue, whole)) {
-        end_and_continue(queue);
-        return NULL;
+    int code = queue->calls.count == MOST ? end_and_continue(queue) : GA_NO_ERROR;
+    *space = NULL;
+    if (code == GA_NO_ERROR && !make_room(queue, whole)) {
+        code = end_and_continue(queue);
+        queue->holds = 0;
+        return code;
     }
+    if (code != GA_NO_ERROR)
+        return code;
     struct call *call = call_at(&queue->calls, queue->calls.size);
     memset(call, 0, whole);
     call->size = (uint32_t)whole;
@@ -504,7 +512,8 @@ static void *append(gpucontext *ctx, enum call_kind kind, size_t size, size_t al
         queue->numbered = 0;
     }
     queue->last = queue->calls.size;
-    return data_of(call);
+    *space = data_of(call);
+    return GA_NO_ERROR;
 }
 
 /* Make the call whose data was filled in, unless calls are held back. */
@@ -535,7 +544,10 @@ int queue_launch(gpukernel *k, unsigned ndim, const size_t *groups, const size_t
     size_t alike = launch_alike(k->count), size = alike + sizeof(struct launch_arguments);
     for (unsigned i = 0; i < k->count; ++i)
         size += words(sizes[i]);
-    struct launch *launch = append(k->context, CALL_LAUNCH, size, alike);
+    struct launch *launch;
+    int code = append(k->context, CALL_LAUNCH, size, alike, (void **)&launch);
+    if (code != GA_NO_ERROR)
+        return code;
     if (launch == NULL)
         return k->context->table->launch(k->context->device, k->kernel.handle, ndim, groups, group, local_memory,
                                          k->count, values, sizes);
@@ -559,7 +571,10 @@ int queue_launch(gpukernel *k, unsigned ndim, const size_t *groups, const size_t
 
 int queue_copy(gpucontext *ctx, device_memory to, size_t to_offset, device_memory from, size_t from_offset, size_t size)
 {
-    struct copy *copy = append(ctx, CALL_COPY, sizeof *copy, sizeof *copy);
+    struct copy *copy;
+    int code = append(ctx, CALL_COPY, sizeof *copy, sizeof *copy, (void **)&copy);
+    if (code != GA_NO_ERROR)
+        return code;
     if (copy == NULL)
         return ctx->table->copy(ctx->device, to, to_offset, from, from_offset, size);
     *copy = (struct copy){to, from, to_offset, from_offset, size};
@@ -568,7 +583,10 @@ int queue_copy(gpucontext *ctx, device_memory to, size_t to_offset, device_memor
 
 int queue_fill(gpucontext *ctx, device_memory memory, size_t offset, size_t size, uint8_t byte)
 {
-    struct fill *fill = append(ctx, CALL_FILL, sizeof *fill, sizeof *fill);
+    struct fill *fill;
+    int code = append(ctx, CALL_FILL, sizeof *fill, sizeof *fill, (void **)&fill);
+    if (code != GA_NO_ERROR)
+        return code;
     if (fill == NULL)
         return ctx->table->fill(ctx->device, memory, offset, size, byte);
     *fill = (struct fill){memory, offset, size, byte};
@@ -577,7 +595,10 @@ int queue_fill(gpucontext *ctx, device_memory memory, size_t offset, size_t size
 
 int queue_product(gpucontext *ctx, const void *data, size_t size)
 {
-    void *space = queue_collects(ctx) ? append(ctx, CALL_PRODUCT, size, size) : NULL;
+    void *space = NULL;
+    int code = queue_collects(ctx) ? append(ctx, CALL_PRODUCT, size, size, &space) : GA_NO_ERROR;
+    if (code != GA_NO_ERROR)
+        return code;
     if (space == NULL)
         return cublas_run(ctx, data);
     memcpy(space, data, size);
@@ -587,17 +608,19 @@ int queue_product(gpucontext *ctx, const void *data, size_t size)
 int queue_make_held(gpucontext *ctx)
 {
     struct launch_queue *queue = ctx->queue;
-    if (!queue_collects(ctx) || !queue->holds)
+    if (!queue_collects(ctx))
         return GA_NO_ERROR;
+    /* The caller's call is noted in a piece that holds nothing back, and that has room for it. */
+    int code = queue->calls.count == MOST ? end_and_continue(queue) : queue->holds ? submit(queue) : GA_NO_ERROR;
     queue->holds = 0;
-    return submit(queue);
+    return code;
 }
 
 void queue_note(gpucontext *ctx, enum call_kind kind, const void *data, size_t size)
 {
     struct launch_queue *queue = ctx->queue;
-    void *space = queue_collects(ctx) ? append(ctx, kind, size, size) : NULL;
-    if (space == NULL)
+    void *space = NULL;
+    if (!queue_collects(ctx) || append(ctx, kind, size, size, &space) != GA_NO_ERROR || space == NULL)
         return;
     memcpy(space, data, size);
     queue->calls.size += call_at(&queue->calls, queue->last)->size;
@@ -632,6 +655,7 @@ static void report_later(struct launch_queue *queue, int code)
         return;
     context_checked(queue->context, code);
     queue->late_code = code;
+    queue->late_step = queue->base.failed;
     strncpy(queue->late_message, gpucontext_error(queue->context, code), sizeof queue->late_message - 1);
 }
 
@@ -668,10 +692,11 @@ static int close_base(WorkQueue *base)
 {
     struct launch_queue *queue = (struct launch_queue *)base;
     base->failed = base->step;
-    int code = close_queue(queue);
+    int code = current == queue ? close_queue(queue) : GA_NO_ERROR;
     if (code == GA_NO_ERROR && queue->late_code != GA_NO_ERROR) {
         code = context_failed(queue->context, queue->late_code, "%s", queue->late_message);
         queue->late_code = GA_NO_ERROR;
+        base->failed = queue->late_step;
     }
     return code == GA_NO_ERROR ? 0 : queue->raise(queue->context, code);
 }

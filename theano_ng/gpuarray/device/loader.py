@@ -20,6 +20,8 @@ _given = {}  # name of a library -> path that `use` set
 # Major versions of CUDA. The loader searches for their compilers and for their libraries, newest first.
 NVRTC_VERSIONS = (13, 12, 11)
 CUBLAS_VERSIONS = (13, 12)
+# The numbers of cuSOLVER and cuFFT for these versions of CUDA, which are the last part of their file names.
+CUSOLVER_VERSIONS = CUFFT_VERSIONS = {13: 12, 12: 11}
 
 # Major versions of cuDNN, whose files do not name the version of CUDA
 CUDNN_VERSIONS = (9,)
@@ -32,7 +34,7 @@ def use(which, path):
 
     Parameters
     ----------
-    which : {"cuda", "nvrtc", "cublasLt", "cudnn", "nccl", "opencl"}
+    which : {"cuda", "nvrtc", "cublasLt", "cublas", "cusolver", "cufft", "cudnn", "nccl", "opencl"}
     path : str or None
         None: search for the library again.
     """
@@ -43,7 +45,8 @@ def use(which, path):
 
 
 def libraries(device):
-    """Return the library paths that the C code needs before it opens a device.
+    """Return the library paths that the C code needs before it opens a device. It needs the paths of `cublas` ("cublas"),
+    `cusolver` and `cufft` before it opens these libraries (`GpuContext.cusolver` etc.).
 
     Parameters
     ----------
@@ -89,9 +92,21 @@ def nvrtc():
     return _nvidia_for_driver("nvrtc", NVRTC_VERSIONS)
 
 
-def cublas():
-    """Return the path of cuBLASLt, which multiplies matrices. Return None if it is not installed. See `nvrtc`."""
-    return _nvidia_for_driver("cublasLt", CUBLAS_VERSIONS)
+def cublas(name="cublasLt"):
+    """Return the path of cuBLASLt, which multiplies matrices, or of cuBLAS (`name` "cublas"), which solves triangular
+    systems. Return None if it is not installed. See `nvrtc`.
+    """
+    return _nvidia_for_driver(name, CUBLAS_VERSIONS)
+
+
+def cusolver():
+    """Return the path of cuSOLVER, which factorizes matrices. Return None if it is not installed. See `nvrtc`."""
+    return _nvidia_for_driver("cusolver", CUSOLVER_VERSIONS)
+
+
+def cufft():
+    """Return the path of cuFFT, which computes Fourier transforms. Return None if it is not installed. See `nvrtc`."""
+    return _nvidia_for_driver("cufft", CUFFT_VERSIONS)
 
 
 def cudnn():
@@ -118,10 +133,14 @@ def nccl():
 
 
 def _nvidia_for_driver(name, versions):
+    """Return the path of a library. `versions` contains versions of CUDA. If it is a dict, its values are the versions of
+    the library.
+    """
     if name in _given:
         return _given[name]
     driver = _driver_version()
-    return nvidia(name, sorted(versions, key=lambda version: driver is not None and version > driver))
+    ordered = sorted(versions, key=lambda version: driver is not None and version > driver)
+    return nvidia(name, [versions[version] for version in ordered] if isinstance(versions, dict) else ordered)
 
 
 def _driver_version():

@@ -40,6 +40,22 @@ from theano_ng.gpuarray.opt.databases import (
     safe_to_cpu,
     safe_to_gpu,
 )
+from theano_ng.gpuarray.opt.linalg import (
+    local_gpu_cholesky,
+    local_gpu_magma_cholesky,
+    local_gpu_magma_eigh,
+    local_gpu_magma_matrix_inverse,
+    local_gpu_magma_qr,
+    local_gpu_magma_qr_incomplete,
+    local_gpu_magma_svd,
+    local_gpu_solve,
+    local_inplace_gpu_cholesky,
+    local_inplace_gpu_magma_cholesky,
+    local_inplace_gpu_magma_matrix_inverse,
+    local_inplace_gpu_solve,
+    matrix_ops_db,
+    matrix_ops_db2,
+)
 from theano_ng.gpuarray.opt.graph_to_gpu import GraphToGPU, GraphToGPUDB, InputToGpuOptimizer
 from theano_ng.gpuarray.opt.pooling import (
     local_gpu_average_pool_grad,
@@ -63,6 +79,7 @@ from theano_ng.gpuarray.opt import (
     indices,
     labels,
     lifts,
+    linalg,
     loops,
     movement,
     multi_output,

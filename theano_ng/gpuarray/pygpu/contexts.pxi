@@ -88,8 +88,7 @@ def init(dev, sched="default", single_stream=False, kernel_cache_path=None, max_
     if checked:
         flags |= GA_CTX_CHECKED
     for which, path in loader.libraries(dev).items():
-        encoded = b"" if path is None else os.fsencode(path)
-        device_set_library(which.encode(), <const char *>NULL if path is None else <const char *>encoded)
+        _set_library(which, path)
     kind = dev.rstrip("0123456789:")
     if kind in ("cuda", "opencl"):
         device_set_dialect(kind.encode(), loader.cluda(kind).encode())
@@ -159,6 +158,17 @@ cdef size_t _number(GpuContext context, int property) except? 0:
     cdef size_t value = 0
     pygpu_raise(context.ctx, gpucontext_property(context.ctx, property, &value))
     return value
+
+
+def _set_library(which, path):
+    """Tell the C code where a library is; see `loader.libraries`."""
+    encoded = b"" if path is None else os.fsencode(path)
+    device_set_library(which.encode(), <const char *>NULL if path is None else <const char *>encoded)
+
+
+def _version_text(version):
+    """Return the text of a version number that C code returns: "12.4.1" for 120401."""
+    return "%d.%d.%d" % (version // 10000, version // 100 % 100, version % 100)
 
 
 cdef public class GpuContext [object PyGpuContextObject, type _PyGpuContextType]:
@@ -265,7 +275,31 @@ cdef public class GpuContext [object PyGpuContextObject, type _PyGpuContextType]
         """
         cdef size_t version = 0
         pygpu_raise(self.ctx, cublas_open(self.ctx, &version))
-        return "%d.%d.%d" % (version // 10000, version // 100 % 100, version % 100)
+        return _version_text(version)
+
+    @property
+    def cublas_solve(self):
+        """The version of cuBLAS, which solves triangular systems on CUDA devices. For errors, see `cublas`."""
+        cdef size_t version = 0
+        _set_library("cublas", loader.cublas("cublas"))
+        pygpu_raise(self.ctx, cublas_solve_open(self.ctx, &version))
+        return _version_text(version)
+
+    @property
+    def cusolver(self):
+        """The version of cuSOLVER, which factorizes matrices on CUDA devices. For errors, see `cublas`."""
+        cdef size_t version = 0
+        _set_library("cusolver", loader.cusolver())
+        pygpu_raise(self.ctx, cusolver_open(self.ctx, &version))
+        return _version_text(version)
+
+    @property
+    def cufft(self):
+        """The version of cuFFT, which computes Fourier transforms on CUDA devices. For errors, see `cublas`."""
+        cdef size_t version = 0
+        _set_library("cufft", loader.cufft())
+        pygpu_raise(self.ctx, cufft_open(self.ctx, &version))
+        return _version_text(version)
 
     @property
     def cudnn(self):

@@ -126,6 +126,15 @@ cdef extern from "nccl.h" nogil:
     void nccl_abort(nccl_member *)
     void nccl_leave(nccl_member *)
 
+cdef extern from "cublas_solve.h" nogil:
+    int cublas_solve_open(gpucontext *, size_t *version)
+
+cdef extern from "cusolver.h" nogil:
+    int cusolver_open(gpucontext *, size_t *version)
+
+cdef extern from "cufft.h" nogil:
+    int cufft_open(gpucontext *, size_t *version)
+
 cdef extern from "context.h" nogil:
     ctypedef struct device_info:
         char name[128]

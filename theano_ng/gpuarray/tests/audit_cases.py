@@ -11,7 +11,7 @@ import numpy as np
 from theano_ng import scalar
 from theano_ng import tensor as tt
 from theano_ng.audit.records import Case
-from theano_ng.gpuarray import blas, corr, dnn, nnet, pool, sort, subtensor
+from theano_ng.gpuarray import blas, corr, dnn, fft, linalg, nnet, pool, sort, subtensor
 from theano_ng.gpuarray.basic_ops import (
     GpuAlloc,
     GpuAllocEmpty,
@@ -54,6 +54,7 @@ from theano_ng.gpuarray.product_elemwise import GpuProductElemwise
 from theano_ng.gpuarray.reduction import GpuMaxAndArgmax
 from theano_ng.gpuarray.rng_mrg import GPUA_mrg_uniform
 from theano_ng.gpuarray.row_program import GpuRowProgram
+from theano_ng.gpuarray.tests import device
 from theano_ng.gpuarray.type import GpuArrayType
 from theano_ng.tensor.reductions.row_program import RowShape
 from theano_ng.tensor.tests import audit_nnet
@@ -75,7 +76,6 @@ ROWS, COLUMNS = np.array([2, 0, 2]), np.array([1, 1, 3])
 
 def _open():
     from theano_ng.gpuarray import contexts
-    from theano_ng.gpuarray.tests import device
 
     for name in list(contexts.list_contexts()):
         contexts.unregister(name)
@@ -212,8 +212,6 @@ def _networks():
 
 def _by_cudnn():
     """Return rows of the table for Ops that use cuDNN, if the device is a CUDA device."""
-    from theano_ng.gpuarray.tests import device
-
     if not device.DEVICE.startswith("cuda"):
         return []
     rows = []
@@ -225,6 +223,36 @@ def _by_cudnn():
     for name in ("add", "mul", "maximum", "minimum", "absmax", "avg", "norm1", "norm2"):
         op = dnn.GpuDnnReduction(name, (0, 2), "float32", "float32", False)
         rows.append(("GpuDnnReduction " + name, _on_device(op), [T3]))
+    return rows
+
+
+def _of_libraries():
+    """Return rows of the table for Ops that need NVIDIA's libraries. They are audited only on a CUDA device."""
+    if not device.DEVICE.startswith("cuda"):
+        return []
+    spd, b = SQUARE @ SQUARE.T + 3 * np.eye(3, dtype="float32"), Y[:, :2]
+    pairs = np.resize(T3, (2, 3, 4, 2))
+    rows = []
+    for op in (
+        linalg.GpuCusolverSolve(),
+        linalg.GpuCusolverSolve("symmetric"),
+        linalg.GpuCusolverSolve(trans="T"),
+        linalg.GpuCublasTriangularSolve(),
+        linalg.GpuCublasTriangularSolve(False, "T"),
+    ):
+        rows.append((str(op), _on_device(op), [spd, b]))
+    for op in (
+        linalg.GpuCholesky(),
+        linalg.GpuMagmaCholesky(False),
+        linalg.GpuMagmaMatrixInverse(),
+        linalg.GpuMagmaQR(),
+        linalg.GpuMagmaQR(False),
+        linalg.GpuMagmaSVD(True, False),
+        linalg.GpuMagmaEigh("L", False),
+    ):
+        rows.append((str(op), _on_device(op), [spd]))
+    rows.append(("CuRFFTOp", _on_device(lambda x: fft.curfft_op(x)), [T3]))
+    rows.append(("CuIRFFTOp", _on_device(lambda x: fft.cuirfft_op(x)), [pairs]))
     return rows
 
 
@@ -376,5 +404,5 @@ def cases():
     # In these gradients, kernels are multiplied by zeros outside of the output, as in the C code for the host. NaN and
     # infinity in the kernels then give NaN, which the Python code does not.
     finite = {name: _finite_kernels for name, _, _ in table if name.endswith("_gradInputs")}
-    table += _windows() + _networks() + _by_cudnn()
+    table += _windows() + _networks() + _by_cudnn() + _of_libraries()
     return [Case(op, inputs, name, *(tied or [finite.get(name)]), skip=skip) for name, op, inputs, *tied in table]

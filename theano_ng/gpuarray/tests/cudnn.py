@@ -18,10 +18,10 @@ from theano_ng.compile.mode import Mode, get_mode
 from theano_ng.gpuarray.contexts import list_contexts, reg_context
 from theano_ng.gpuarray.device import loader
 from theano_ng.gpuarray.device.tests.cudnn import CODES, FakeDnn, compile_fake_cudnn
-from theano_ng.gpuarray.device.tests.test_cuda import FakeState, compile_fake
 from theano_ng.gpuarray.dnn import dnn_available
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.gpuarray.tests.device import DEVICE, context, placed
+from theano_ng.gpuarray.tests.fake_driver import fake_driver
 from theano_ng.gpuarray.type import GpuArrayType
 
 DTYPES = tuple(CODES)
@@ -44,16 +44,12 @@ class Fakes:
     def __init__(self):
         folder = tempfile.mkdtemp()
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        cuda = compile_fake(folder)
+        cuda, self.cuda = fake_driver()
         cudnn = compile_fake_cudnn(folder, cuda)
         for which, path in (("cuda", cuda), ("nvrtc", cuda), ("cudnn", cudnn), ("cublasLt", cudnn)):
             loader.use(which, path)
-        self.cuda, self.cudnn = ctypes.CDLL(cuda), ctypes.CDLL(cudnn)
-        self.cuda.fake_state.restype = ctypes.POINTER(FakeState)
-        self.cuda.fake_calls.restype = ctypes.c_char_p
-        self.cuda.fake_fail.argtypes = [ctypes.c_char_p, ctypes.c_int, ctypes.c_int]
+        self.cudnn = ctypes.CDLL(cudnn)
         self.cudnn.fake_dnn_state.restype = ctypes.POINTER(FakeDnn)
-        self.cuda.fake_start(0)
         self.cudnn.fake_dnn_reset()
         self.state, self.dnn = self.cuda.fake_state().contents, self.cudnn.fake_dnn_state().contents
 

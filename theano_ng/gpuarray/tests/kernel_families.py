@@ -4,6 +4,7 @@ Run ``python -m theano_ng.gpuarray.tests.kernel_families [NAME ...]``. Shapes ar
 threads and the last group is not full. Results are compared with those of NumPy.
 """
 
+import itertools
 import sys
 from unittest import mock
 
@@ -23,6 +24,8 @@ from theano_ng.gpuarray.elemwise import GpuCAReduceCuda, GpuElemwise
 from theano_ng.gpuarray.extra_ops import GpuCumOp
 from theano_ng.gpuarray.joining import gpu_join
 from theano_ng.gpuarray.kernels import correlation as correlation_kernels
+from theano_ng.gpuarray.kernels import fft as fft_kernels
+from theano_ng.gpuarray.kernels import linalg as linalg_kernels
 from theano_ng.gpuarray.kernels import product as product_kernels
 from theano_ng.gpuarray.kernels import sort as sort_kernels
 from theano_ng.gpuarray.kernels.product_ending import Ending
@@ -40,7 +43,7 @@ from theano_ng.gpuarray.subtensor import (
     GpuAdvancedSubtensor1,
     GpuIncSubtensor,
 )
-from theano_ng.gpuarray.tests.device import context, gpu_variable, placed
+from theano_ng.gpuarray.tests.device import LAYOUTS, context, gpu_variable, placed
 from theano_ng.gpuarray.type import GpuArrayType
 
 SHAPE = (5, 9)
@@ -343,6 +346,68 @@ def planted_read():
     _planted("    x[LID_0] = x[LID_0 + (1 << 26)];")
 
 
+def factorizations(name=None):
+    """Run the kernels that clear triangles and check matrices, in a context (default: that of the tests)."""
+    name = name or context()
+    ctx = get_context(name)
+    for dtype in linalg_kernels.DTYPES:
+        clear = linalg_kernels.clear_triangle(dtype, ctx).build()
+        check = linalg_kernels.check_diagonal(dtype, ctx).build()
+        symmetric = linalg_kernels.check_symmetry(dtype, ctx).build()
+        for value in (np.resize(VALUE, (5, 9)), np.resize(VALUE, (9, 5)), np.resize(VALUE, (40, 40))):
+            value = value.astype(dtype)
+            for layout, above in itertools.product(LAYOUTS, (0, 1)):
+                a = placed(value, layout, name)
+                clear(a, a.offset, a.size, a.shape[1], *a.strides, above, n=a.size)
+                np.testing.assert_array_equal(a, np.tril(value) if above else np.triu(value))
+        found = pygpu.zeros((2,), "int32", context=ctx)
+        vector = np.ones(300, dtype)
+        for condition, bad in ((0, [0]), (1, [0, -1, np.nan]), (2, [np.nan])):
+            for layout, places in itertools.product(("C", "reversed"), ((), (299,), (7, 263), (256, 0))):
+                for one in bad:
+                    v = vector.copy()
+                    v[list(places)] = one
+                    a = placed(v, layout, name)
+                    check(a, a.offset, 300, a.strides[0], found, 4, condition, gs=1, ls=linalg_kernels.GROUP)
+                    assert np.asarray(found).tolist() == [0, min(places) + 1 if places else 0]
+        definite = (np.resize(VALUE, (40, 40)) + np.resize(VALUE, (40, 40)).T + 90 * np.eye(40)).astype(dtype)
+        for row, column, number in ((0, 0, 1), (3, 39, 5), (39, 3, 5), (7, 7, 0), (8, 8, np.nan), (1, 2, np.nan)):
+            for layout in LAYOUTS:
+                v = definite.copy()
+                v[row, column] = number
+                found[...] = 0
+                a = placed(v, layout, name)
+                symmetric(a, a.offset, a.size, 40, *a.strides, found, 4, n=a.size)
+                assert np.asarray(found).tolist() == [0, 0 if row == column and number > 0 else 1], (
+                    row,
+                    column,
+                    number,
+                )
+
+
+def spectra(name=None):
+    """Run the kernel that makes transforms of real arrays symmetric, in a context (default: that of the tests)."""
+    name = name or context()
+    ctx = get_context(name)
+    for dtype, shape in itertools.product(
+        fft_kernels.DTYPES, ((3, 7), (2, 4, 6), (2, 3, 5), (2, 3, 4, 5), (1, 2, 3, 2, 8))
+    ):
+        kernel = fft_kernels.symmetrize(dtype, len(shape) - 1, ctx).build()
+        stored, ends = shape[-1] // 2 + 1, 2 - shape[-1] % 2
+        value = np.resize(VALUE, (*shape[:-1], stored, 2)).astype(dtype)
+        a = placed(value, "C", name)
+        n = int(np.prod(shape[:-1])) * ends
+        kernel(a, a.offset, n, ends, stored, *shape[1:-1], n=n)
+        pairs = value.view("complex64" if dtype == "float32" else "complex128")[..., 0]
+        opposite = pairs
+        for axis in range(1, len(shape) - 1):
+            opposite = np.roll(np.flip(opposite, axis), 1, axis)
+        expected = pairs.copy()
+        for k in (0, stored - 1)[:ends]:
+            expected[..., k] = (pairs[..., k] + np.conj(opposite[..., k])) / 2
+        np.testing.assert_allclose(np.asarray(a), np.stack([expected.real, expected.imag], -1), rtol=1e-6)
+
+
 FAMILIES = (
     elementwise,
     reductions,
@@ -362,6 +427,8 @@ FAMILIES = (
     blocks,
     temporal,
     normalization,
+    factorizations,
+    spectra,
 )
 PLANTED = (planted_race, planted_read)
 

@@ -4,8 +4,11 @@ OpenCL has no graphs. With ``gpuarray.graph=on`` the queue collects, compares an
 makes them one by one where CUDA would run a graph. So the tests compare results of both settings.
 """
 
+import contextlib
 import gc
+import glob
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -26,7 +29,9 @@ from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.gpuarray.tests.device import context
 from theano_ng.gpuarray.type import gpuarray_shared_constructor
 from theano_ng.ifelse import ifelse
+from theano_ng.tensor.signal.pool import pool_2d
 
+HERE = os.path.dirname(os.path.abspath(__file__))
 MODE = theano.Mode("cvm", "fast_run")
 
 
@@ -250,6 +255,73 @@ class TestErrors(unittest.TestCase):
         np.testing.assert_allclose(s.get_value(), 20 * out.eval({self.x: self.value}), rtol=1e-12)
 
 
+class TestOrder(unittest.TestCase):
+    """Calls that are not collected run after the calls that are held back."""
+
+    def test_fills(self):
+        """Zeros are filled into memory that earlier calls use, in order (`diag`, `GpuAlloc`, gradients of slices)."""
+        context()
+        rng, x = np.random.default_rng(4), tt.dmatrix("x")
+        weights = [on_device(rng.normal(size=(5, 5))) for _ in range(10)]
+        h = deep(x, weights)
+        outs = [
+            tt.dot(tt.diag(h.max(axis=0)), weights[0]),
+            tt.zeros_like(h) + tt.set_subtensor(tt.zeros((5, 5))[1:, :], h[:-1]),
+            tt.grad((h[:, 1:] ** 2).sum() + (h[2] * 3).sum(), weights[3]),
+            tt.grad(pool_2d(h, (2, 2), ignore_border=False).sum(), weights[3]),
+        ]
+        for out in outs:
+            f, g = [compiled(setting, [x], out) for setting in ("on", "off")]
+            for _ in range(8):
+                value = rng.normal(size=(5, 5))
+                np.testing.assert_array_equal(f(value), g(value))
+
+    def test_who_calls_the_device(self):
+        """Only known files call a device directly: all others would not keep the order of calls that are held back."""
+        calls = re.compile(r"table->(launch|copy|fill|write|read|sync|release)\(")
+        # What does not go through launch_queue.c: constants, slots of index errors, blocks of the pool.
+        known = {"context.c", "launch_queue.c", "pool.c", "index_errors.c", "cublas.c", "cublas_solve.c", "cufft.c"}
+        known |= {"cusolver.c", "cudnn.c"}
+        found = set()
+        for folder in ("device", "native"):
+            for path in glob.glob(os.path.join(os.path.dirname(HERE), folder, "*.c")):
+                with open(path, encoding="utf-8") as file:
+                    if calls.search(file.read()):
+                        found.add(os.path.basename(path))
+        self.assertLessEqual(found, known)
+
+    def test_wrong_indices_beside_a_thread_that_reads(self):
+        """A thread that copies results cannot take the error of launches that are held back."""
+        context()
+        rng, x = np.random.default_rng(4), tt.dmatrix()
+        index = on_device(np.array([0, 1]))
+        h = deep(x[index], [on_device(rng.normal(size=(5, 5))) for _ in range(40)])
+        f, value = compiled("on", [x], h), rng.normal(size=(4, 5))
+        for _ in range(6):
+            f(value)
+        index.set_value(np.array([0, 7]))
+        large, stop, lost = pygpu.zeros((1 << 18,), "float64", context=contexts.get_context(None)), [], 0
+
+        def read():
+            while not stop:
+                with contextlib.suppress(IndexError):
+                    np.asarray(large)
+
+        reader, interval = threading.Thread(target=read), sys.getswitchinterval()
+        sys.setswitchinterval(1e-6)
+        reader.start()
+        try:
+            for _ in range(1500):
+                with contextlib.suppress(IndexError):
+                    f(value)
+                    lost += 1
+        finally:
+            stop.append(1)
+            reader.join()
+            sys.setswitchinterval(interval)
+        self.assertEqual(lost, 0)
+
+
 class TestGeneratedPrograms(unittest.TestCase):
     """Random functions compute the same bits with collected launches, in any sequence of calls."""
 
@@ -468,6 +540,81 @@ class TestGraphs(unittest.TestCase):
         )
         self.assertEqual(found[0][:42], "RuntimeError gpuarray error: cuGraphLaunch")
         self.assertEqual(found[1:], ["True", "cuGraphLaunch"])
+
+    def test_a_new_product_at_the_end_of_a_long_piece(self):
+        """The first product of a shape is made once, wherever a long piece is divided."""
+        found = self.run_program(
+            """
+            n = tt.iscalar()
+            ws[0].set_value(np.eye(4))
+            h0, acc, y = [theano.shared(v) for v in (rng.normal(size=(3, 4)), np.zeros((2, 4)), np.ones((2, 3)))]
+            states, _ = theano.scan(lambda h: tt.dot(h, ws[0]), outputs_info=h0, n_steps=n)
+            new = out = acc + tt.dot(y, tt.dot(states[-1], ws[0]))
+            for _ in range(9):
+                out = tt.dot(out, ws[0])
+            rows, wrong = 2, []
+            for steps in range(4086, 4096):
+                f = theano.function([n], out, updates=[(acc, new)])
+                for calls_of_a_shape in (12, 1):
+                    rows += 1
+                    acc.set_value(np.zeros((rows, 4)))
+                    y.set_value(np.ones((rows, 3)))
+                    for _ in range(calls_of_a_shape):
+                        f(steps)
+                expected = np.ones((rows, 3)) @ h0.get_value()
+                if not np.allclose(acc.get_value(), expected):
+                    wrong.append((steps, acc.get_value() / expected))
+            print(wrong, get_context(None).graphs["runs"] > 20)
+            """
+        )
+        self.assertEqual(found, ["[] True"])
+
+    def test_a_long_piece_whose_parts_fail(self):
+        found = self.run_program(
+            """
+            n = tt.iscalar()
+            ws[0].set_value(np.eye(4))
+            h0 = theano.shared(rng.normal(size=(3, 4)))
+            states, _ = theano.scan(lambda h: tt.dot(h, ws[0]), outputs_info=h0, n_steps=n)
+            f = theano.function([n], states[-1])
+            for _ in range(5): f(5000)
+            for after in range(2):
+                for _ in range(4): f(5000)
+                new = rng.normal(size=(3, 4))
+                h0.set_value(new)
+                driver.fake_fail(b"cuGraphLaunch", 900, after)
+                try:
+                    f(5000)
+                    print("no error")
+                except RuntimeError as error:
+                    print("cuGraphLaunch" in str(error).splitlines()[0], end=" ")
+                driver.fake_fail(b"none", 900, 0)
+                print(np.array_equal(f(5000), new))
+            """
+        )
+        self.assertEqual(found, ["True True"] * 2)
+
+    def test_an_error_before_the_compiler_runs(self):
+        """If a step gives the GIL up, an error of the calls before it is raised by the same call of the function."""
+        found = self.run_program(
+            """
+            from theano_ng.gpuarray.pygpu import gpuarray as pygpu
+            y, out = theano.shared(rng.normal(size=(4, 4))), theano.shared(rng.normal(size=(4, 4)))
+            for w in ws: out = tt.dot(out, w)
+            f = theano.function([], tt.set_subtensor(out[:3], y[:3]).transfer(None))
+            for _ in range(6): f()
+            order = np.asfortranarray(rng.normal(size=(4, 4)))
+            y.set_value(pygpu.asarray(order, context=get_context(None), order="F"), borrow=True)
+            driver.fake_fail(b"cublasLtMatmul", 13, 3)
+            for i in range(4):
+                try:
+                    f()
+                    print(i)
+                except RuntimeError as error:
+                    print(i, str(error)[:30])
+            """
+        )
+        self.assertEqual(found, ["0 gpuarray error: cublasLtMatmul", "1", "2", "3"])
 
     def test_graphs_are_freed_with_their_function(self):
         found = self.run_program(

@@ -144,6 +144,11 @@ NOT_EXECUTED = {
         ).split(),
         "needs cuDNN; see test_dnn",
     ),
+    **dict.fromkeys(
+        "local_gpu_solve local_gpu_magma_matrix_inverse local_gpu_magma_svd local_gpu_magma_qr local_gpu_magma_qr_incomplete "
+        "local_gpu_magma_eigh".split(),
+        "needs a CUDA device; see test_linalg",
+    ),
 }
 
 

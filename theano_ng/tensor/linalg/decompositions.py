@@ -193,6 +193,12 @@ class Eigh(Eig):
         store(outputs[0], w, node.outputs[0].dtype)
         store(outputs[1], v, node.outputs[1].dtype)
 
+    def results(self, x):
+        """Return the eigenvalues and eigenvectors that derivatives use. Signs of eigenvectors are arbitrary, so they must be
+        the same as in the value. Therefore Ops on devices replace this function.
+        """
+        return self(x)
+
     # Do not inherit the L_op of Eig: this class defines `grad`.
     L_op = Op.L_op
 
@@ -212,7 +218,7 @@ class Eigh(Eig):
         (x,) = inputs
         if x.dtype.startswith("complex"):
             return _no_complex_gradient(self, x)
-        outputs = self(x)
+        outputs = self.results(x)
         gw, gv = _zero_disconnected(outputs, g_outputs)
         return [with_pattern(EighGrad(self.UPLO)(x, *outputs, gw, gv), x)]
 
@@ -223,7 +229,7 @@ class Eigh(Eig):
             return [None, None]
         if x.dtype.startswith("complex"):
             return _no_complex_gradient(self, x) * 2
-        w, v = self(x)
+        w, v = self.results(x)
         # Read the same triangle from the direction as from the matrix.
         half = T.tril(direction, -1) if self.UPLO == "L" else T.triu(direction, 1)
         symmetric = half + half.T + T.diag(T.diag(direction))
@@ -366,6 +372,10 @@ class QRFull(Op):
         for cell, value, out in zip(outputs, np.linalg.qr(inputs[0], self.mode), node.outputs):
             store(cell, value, out.dtype)
 
+    def results(self, x):
+        """Return the factors that derivatives use. See `Eigh.results`."""
+        return self(x)
+
     def L_op(self, inputs, outputs, g_outputs):
         """Return the gradient (see `_qr_gradient`). The first min(M, N) columns must be linearly independent.
 
@@ -394,7 +404,7 @@ class QRFull(Op):
             return [None, None]
         if self.mode == "raw" or x.dtype.startswith("complex"):
             return self.L_op(inputs, None, None) * 2
-        q, r = self(x)
+        q, r = self.results(x)
         k = T.minimum(x.shape[0], x.shape[1])
         dq, dr = _qr_directions(q[:, :k], r[:k], direction)
         if self.mode == "reduced":
@@ -430,18 +440,25 @@ class QRIncomplete(Op):
     def perform(self, node, inputs, outputs):
         store(outputs[0], np.linalg.qr(inputs[0], self.mode), node.outputs[0].dtype)
 
+    def results(self, x):
+        """Return the factors that derivatives use. See `Eigh.results`."""
+        return QRFull("reduced")(x)
+
     def L_op(self, inputs, outputs, g_outputs):
         """Return the gradient. The first min(M, N) columns must be linearly independent."""
         (x,) = inputs
         if x.dtype.startswith("complex"):
             return _no_complex_gradient(self, x)
-        q, r = QRFull("reduced")(x)
+        q, r = self.results(x)
         return [with_pattern(_qr_gradient(x, q, r, q.zeros_like(), g_outputs[0]), x)]
 
     def R_op(self, inputs, eval_points):
-        if eval_points[0] is None:
+        (x,), (direction,) = inputs, eval_points
+        if direction is None:
             return [None]
-        return QRFull("reduced").R_op(inputs, eval_points)[-1:]
+        if x.dtype.startswith("complex"):
+            return _no_complex_gradient(self, x)
+        return [_qr_directions(*self.results(x), direction)[1]]
 
     def infer_shape(self, node, shapes):
         ((m, n),) = shapes
@@ -517,6 +534,10 @@ class SVD(Op):
         for cell, value, out in zip(outputs, values if self.compute_uv else [values], node.outputs):
             store(cell, value, out.dtype)
 
+    def results(self, x):
+        """Return the vectors and values that derivatives use. See `Eigh.results`."""
+        return self(x) if self.compute_uv else SVD(full_matrices=False)(x)
+
     def L_op(self, inputs, outputs, g_outputs):
         """Return the gradient.
 
@@ -528,7 +549,7 @@ class SVD(Op):
         if x.dtype.startswith("complex"):
             return _no_complex_gradient(self, x)
         if not self.compute_uv:
-            u, _, vt = SVD(full_matrices=False)(x)
+            u, _, vt = self.results(x)
             return [with_pattern(T.dot(u * g_outputs[0].dimshuffle("x", 0), vt), x)]
         u, s, vt = outputs
         only_values = all(isinstance(g_outputs[i].type, DisconnectedType) for i in (0, 2))
@@ -566,7 +587,7 @@ class SVD(Op):
             return [None] * (3 if self.compute_uv else 1)
         if x.dtype.startswith("complex"):
             return _no_complex_gradient(self, x) * (3 if self.compute_uv else 1)
-        u, s, vt = self(x) if self.compute_uv else SVD(full_matrices=False)(x)
+        u, s, vt = self.results(x)
         k = s.shape[0]
         left, right = u[:, :k], vt[:k].T
         moved, turned = T.dot(direction, right), T.dot(direction.T, left)

@@ -68,6 +68,18 @@ class TestNvidia(unittest.TestCase):
             self.driver(driver)
             self.assertEqual(loader.nccl(), path, driver)
 
+    def test_numbers_of_their_own(self):
+        """The numbers of cuSOLVER and cuFFT differ from those of CUDA."""
+        for name, find in (("cusolver", loader.cusolver), ("cufft", loader.cufft)):
+            twelve = self.wheel(name, "lib", "lib%s.so.11" % name)
+            thirteen = self.wheel("cu13", "lib", "lib%s.so.12" % name)
+            for driver, path in ((None, thirteen), (13, thirteen), (12, twelve)):
+                self.driver(driver)
+                self.assertEqual(find(), path, driver)
+        blas = self.wheel("cublas", "lib", "libcublas.so.12")
+        self.wheel("cublas", "lib", "libcublasLt.so.12")
+        self.assertEqual(loader.cublas("cublas"), blas)
+
     def test_other_libraries(self):
         path = self.wheel("cublas", "lib", "libcublas.so.12")
         self.assertEqual(loader.nvidia("cublas", [13, 12]), path)
@@ -88,11 +100,12 @@ class TestNvidia(unittest.TestCase):
 
 class TestUse(unittest.TestCase):
     def test_what_is_given_is_taken(self):
-        for which in ("cuda", "nvrtc", "cublasLt", "cudnn", "nccl", "opencl"):
+        names, later = ("cuda", "nvrtc", "cublasLt", "cudnn", "nccl"), ("cublas", "cusolver", "cufft")
+        for which in (*names, *later, "opencl"):
             self.addCleanup(loader.use, which, None)
             loader.use(which, "/some/where.so")
-        names = ("cuda", "nvrtc", "cublasLt", "cudnn", "nccl")
         self.assertEqual(loader.libraries("cuda0"), dict.fromkeys(names, "/some/where.so"))
+        self.assertEqual([loader.cublas("cublas"), loader.cusolver(), loader.cufft()], ["/some/where.so"] * 3)
         self.assertEqual(loader.libraries("opencl0:0"), {"opencl": "/some/where.so"})
         self.assertEqual(loader.libraries("stub0"), {})
         loader.use("cuda", None)

@@ -7,6 +7,7 @@
  * C-contiguous too, are solved from the right: A X = B is X^T A^T = B^T. `upper`, `U` and `L` refer to the matrix that
  * LAPACK reads. */
 #include "blas_views.h"
+#include "common/linalg_error.h"
 #include <math.h>
 
 enum { FN_POTRF, FN_GETRF, FN_GETRI, FN_EVD, FN_GVD, FN_TRSV, FN_TRSM, N_FUNCTIONS };
@@ -39,22 +40,6 @@ static int ready(void)
         return 0;
     table_is_filled = fill_table("theano_ng.tensor.linalg.lapack", N_FUNCTIONS * N_TYPES, names, &table[0][0]) == 0;
     return table_is_filled - 1;
-}
-
-/* Raise numpy.linalg.LinAlgError, which is also the class of SciPy's errors. Return -1. */
-static int linalg_error(const char *format, ...)
-{
-    PyObject *module = PyImport_ImportModule("numpy.linalg");
-    PyObject *class = module == NULL ? NULL : PyObject_GetAttrString(module, "LinAlgError");
-    Py_XDECREF(module);
-    if (class != NULL) {
-        va_list arguments;
-        va_start(arguments, format);
-        PyErr_FormatV(class, format, arguments);
-        va_end(arguments);
-        Py_DECREF(class);
-    }
-    return -1;
 }
 
 /* Return the column of `table` for a square matrix's dtype. Return -1 with an exception set for any other array. */

@@ -5,27 +5,13 @@
  * or a wrong transpose give wrong numbers. The order of the rows and columns in memory is by columns.
  *
  * -DFAKE_WITHOUT_CHECK leaves out cublasLtMatmulAlgoCheck, as a library of another kind does. */
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "cublas_lt.h"
-
-/* ---- the fake driver ---- */
-
-struct CUstream_st;
-struct CUctx_st;
-int fake_enqueue(struct CUstream_st *, void (*)(void *), void *, size_t);
-int fake_is_memory(const void *, size_t);
-void fake_note(const char *);
-int fake_fails(const char *);
-struct CUctx_st *fake_current(void);
+#include "fake_driver.h"
 
 /* ---- state that tests set and read ---- */
 
 struct fake_blas {
-    int version, runtime;     /* versions of the library, and of CUDA's run-time library */
+    int version;              /* 120903 for 12.9.3 */
     int handles, descriptors; /* numbers of existing objects */
     int none;                 /* the heuristic finds no algorithm */
     int refuses;              /* cublasLtMatmulAlgoCheck refuses all algorithms */
@@ -41,25 +27,8 @@ struct fake_blas *fake_blas_state(void)
 
 void fake_blas_reset(void)
 {
-    state = (struct fake_blas){.version = 120903, .runtime = 12090};
+    state = (struct fake_blas){.version = 120903};
 }
-
-static void note(const char *format, ...)
-{
-    char line[300];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(line, sizeof line, format, arguments);
-    va_end(arguments);
-    fake_note(line);
-}
-
-#define CALL(name)                      \
-    do {                                \
-        int status_ = fake_fails(name); \
-        if (status_)                    \
-            return status_;             \
-    } while (0)
 
 /* ---- objects: the first member tells the kind and is cleared when the object is destroyed ---- */
 
@@ -115,14 +84,11 @@ static int set(void *to, size_t size, const void *value, size_t given)
     return 0;
 }
 
-size_t cublasLtGetVersion(void)
+int cublasLtGetProperty(int part, int *value)
 {
-    return (size_t)state.version;
-}
-
-size_t cublasLtGetCudartVersion(void)
-{
-    return (size_t)state.runtime;
+    const int parts[] = {state.version / 10000, state.version / 100 % 100, state.version % 100};
+    *value = parts[part];
+    return 0;
 }
 
 const char *cublasLtGetStatusName(cublasStatus_t status)
@@ -333,7 +299,7 @@ struct computation {
     const void *alpha_at, *beta_at; /* addresses on the device, in pointer mode DEVICE */
 };
 
-static size_t size_of(int type)
+static size_t bytes_of(int type)
 {
     return type == CUDA_R_64F ? 8 : type == CUDA_R_32F ? 4 : 2;
 }
@@ -352,7 +318,7 @@ static double element(const struct computation *it, int i, uint64_t batch, uint6
         column = row_before;
     }
     int64_t place = (int64_t)batch * m->step + (int64_t)column * m->leading + (int64_t)row;
-    return number_at(it->at[i] + place * (int64_t)size_of(m->type), m->type);
+    return number_at(it->at[i] + place * (int64_t)bytes_of(m->type), m->type);
 }
 
 static void run(void *arguments)
@@ -371,7 +337,7 @@ static void run(void *arguments)
                 double value = alpha * sum + (beta == 0 ? 0 : beta * element(it, 2, batch, row, column));
                 char *to = it->at[3]
                            + ((int64_t)batch * d->step + (int64_t)column * d->leading + (int64_t)row)
-                                 * (int64_t)size_of(d->type);
+                                 * (int64_t)bytes_of(d->type);
                 if (d->type == CUDA_R_64F)
                     *(double *)to = value;
                 else if (d->type == CUDA_R_32F)
@@ -385,7 +351,7 @@ static void run(void *arguments)
 static int is_inside(const struct tng_matrix_layout *m, const char *at)
 {
     int64_t last = (int64_t)(m->columns - 1) * m->leading + (int64_t)m->rows - 1 + (m->batch - 1) * m->step;
-    return fake_is_memory(at, (size_t)(last + 1) * size_of(m->type));
+    return fake_is_memory(at, (size_t)(last + 1) * bytes_of(m->type));
 }
 
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t product, const void *alpha, const void *a,
@@ -404,7 +370,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t prod
     if (algorithm->data[MAGIC] != 0xa190 || algorithm->data[NUMBER] != number_of(product, m))
         return CUBLAS_STATUS_INVALID_VALUE;
     for (int i = 0; i < 4; ++i) {
-        uintptr_t second = (uintptr_t)at[i] + (m[i]->batch > 1) * (uintptr_t)m[i]->step * size_of(m[i]->type);
+        uintptr_t second = (uintptr_t)at[i] + (m[i]->batch > 1) * (uintptr_t)m[i]->step * bytes_of(m[i]->type);
         if (!is_inside(m[i], at[i]) || ((uintptr_t)at[i] | second) % algorithm->data[ALIGNED + i])
             return CUBLAS_STATUS_INVALID_VALUE;
         it.m[i] = *m[i];
@@ -415,7 +381,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t prod
     if (size < algorithm->data[WORKSPACE] || (size && ((uintptr_t)workspace % 256 || !fake_is_memory(workspace, size))))
         return CUBLAS_STATUS_INVALID_VALUE;
     if (product->mode == CUBLASLT_POINTER_MODE_DEVICE) {
-        if (!fake_is_memory(alpha, size_of(product->scale)) || !fake_is_memory(beta, size_of(product->scale)))
+        if (!fake_is_memory(alpha, bytes_of(product->scale)) || !fake_is_memory(beta, bytes_of(product->scale)))
             return CUBLAS_STATUS_INVALID_VALUE;
         it.alpha_at = alpha;
         it.beta_at = beta;
