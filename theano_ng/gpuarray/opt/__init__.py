@@ -40,6 +40,13 @@ from theano_ng.gpuarray.opt.databases import (
     safe_to_cpu,
     safe_to_gpu,
 )
+from theano_ng.gpuarray.opt.dnn.conv import (
+    local_abstractconv3d_cudnn_alt,
+    local_abstractconv_cudnn,
+    local_abstractconv_cudnn_alt,
+    local_abstractconv_gi_cudnn,
+    local_abstractconv_gw_cudnn,
+)
 from theano_ng.gpuarray.opt.graph_to_gpu import GraphToGPU, GraphToGPUDB, InputToGpuOptimizer
 from theano_ng.gpuarray.opt.pooling import (
     local_gpu_average_pool_grad,
