@@ -205,10 +205,7 @@ static int fall_back(const struct problem *p, int tried, int code, int *used)
     char message[512] = "";
     size_t limit = code == GA_MEMORY_ERROR ? p->form->size[tried] : SIZE_MAX;
     int count = 0;
-    if (tried == UNKNOWN)
-        snprintf(message, sizeof message, "cuDNN has no %salgorithm for this form",
-                 p->choice->deterministic ? "deterministic " : "");
-    else
+    if (tried != UNKNOWN)
         snprintf(message, sizeof message, "%s", device_message());
     CUDNN_TRY(guess(p, found, &count));
     for (int i = 0; i < count; ++i) {
@@ -223,7 +220,10 @@ static int fall_back(const struct problem *p, int tried, int code, int *used)
             snprintf(message, sizeof message, "%s", device_message());
         }
     }
-    return device_failed(code, "%s", message);
+    if (code == GA_MEMORY_ERROR)
+        return device_failed(code, "%s", message);
+    return device_failed(code, "cuDNN has no %salgorithm for this form%s%s",
+                         p->choice->deterministic ? "deterministic " : "", *message ? ": " : "", message);
 }
 
 static int compute(const struct problem *p)

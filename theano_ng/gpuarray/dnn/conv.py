@@ -224,9 +224,9 @@ class GpuDnnConvDesc(Op):
         first = [axes, self.conv_mode == "conv", pygpu.dtype_to_typecode(self.precision), self.num_groups]
         return np.array([*first, *[n for row in rows for n in row[:3]]], "int64")
 
-    def for_gradients(self):
-        """Return the Op for gradients, which are not computed in float16."""
-        return type(self)(**{**self._props_dict(), "precision": at_least_float32(self.precision)})
+    def constant(self):
+        """Return the descriptor as a constant variable."""
+        return descriptor_type.make_constant(self.descriptor())
 
     def make_node(self, kern_shape):
         kern_shape = as_tensor_variable(kern_shape)
@@ -238,6 +238,24 @@ class GpuDnnConvDesc(Op):
 
     def perform(self, node, inputs, output_storage):
         output_storage[0][0] = self.descriptor()
+
+
+def _known_descriptor(desc):
+    """Return the descriptor of a variable, or None if it is known at run time only."""
+    if isinstance(desc, Constant):
+        return desc.data
+    if desc.owner is not None and isinstance(desc.owner.op, GpuDnnConvDesc):
+        return desc.owner.op.descriptor()
+    return None
+
+
+def _for_gradients(desc):
+    """Return a descriptor for gradients, which are not computed in float16."""
+    known = _known_descriptor(desc)
+    half, single = map(pygpu.dtype_to_typecode, ("float16", "float32"))
+    if known is None or known[2] != half:
+        return desc
+    return descriptor_type.make_constant(np.where(np.arange(len(known)) == 2, single, known))
 
 
 # ---- Ops ----
@@ -318,11 +336,7 @@ class _DnnConv(DnnOp):
             raise TypeError("%s: the inputs must have equal numbers of dimensions; got %s" % (self, ranks))
         if getattr(desc, "type", None) != descriptor_type:
             raise TypeError("%s: desc must be the output of GpuDnnConvDesc, got %s" % (self, desc))
-        known = None
-        if isinstance(desc, Constant):
-            known = desc.data
-        elif desc.owner is not None and isinstance(desc.owner.op, GpuDnnConvDesc):
-            known = desc.owner.op.descriptor()
+        known = _known_descriptor(desc)
         if known is not None:
             self._check_descriptor(known, first)
         if first.ndim == 5 and self.algo not in self.for_volumes:
@@ -407,8 +421,7 @@ class _DnnConv(DnnOp):
             WEIGHTS: lambda: (GpuDnnConvGradW, images, top, kernels),
             INPUTS: lambda: (GpuDnnConvGradI, kernels, top, images),
         }
-        if desc.owner is not None and isinstance(desc.owner.op, GpuDnnConvDesc):
-            desc = desc.owner.op.for_gradients()(first.shape)
+        desc = _for_gradients(desc)
         for kind, like in zip(_WANTED[self.kind], (first, second)):
             cls, *arrays, _ = made[kind]()
             op = cls(algo=cls.default_algo(first.ndim - 2), num_groups=self.num_groups)
@@ -638,7 +651,7 @@ def _dnn_conv(
     shape = GpuDnnConv.get_out_shape(*shapes, desc.border_mode, desc.subsample, desc.dilation)
     out = _output(out, beta, shape, dtype, context_name)
     axes = len(desc.subsample)
-    return _computed(GpuDnnConv, axes, img, kerns, out, desc(kerns.shape), alpha, beta, algo, num_groups)
+    return _computed(GpuDnnConv, axes, img, kerns, out, desc.constant(), alpha, beta, algo, num_groups)
 
 
 def _dnn_gradweight(
@@ -661,7 +674,7 @@ def _dnn_gradweight(
     desc = GpuDnnConvDesc(border_mode, subsample, dilation, conv_mode, precision, num_groups)
     out = _output(out, beta, _lengths(kerns_shp, img.ndim), dtype, context_name)
     axes = len(desc.subsample)
-    return _computed(GpuDnnConvGradW, axes, img, topgrad, out, desc(out.shape), alpha, beta, algo, num_groups)
+    return _computed(GpuDnnConvGradW, axes, img, topgrad, out, desc.constant(), alpha, beta, algo, num_groups)
 
 
 def _dnn_gradinput(
@@ -684,7 +697,7 @@ def _dnn_gradinput(
     desc = GpuDnnConvDesc(border_mode, subsample, dilation, conv_mode, precision, num_groups)
     out = _output(out, beta, _lengths(img_shp, kerns.ndim), dtype, context_name)
     axes = len(desc.subsample)
-    return _computed(GpuDnnConvGradI, axes, kerns, topgrad, out, desc(kerns.shape), alpha, beta, algo, num_groups)
+    return _computed(GpuDnnConvGradI, axes, kerns, topgrad, out, desc.constant(), alpha, beta, algo, num_groups)
 
 
 def _exchanged(x):

@@ -2,6 +2,7 @@
 the Ops on the host.
 """
 
+import itertools
 import unittest
 from ctypes import byref, c_int64, c_void_p, pointer
 
@@ -168,7 +169,7 @@ class TestNumbers(WithConvolutions):
 
     def test_parts_of_the_batch(self):
         """Arrays that are too large are divided."""
-        for direction, name in enumerate(NAMES):
+        for direction in (FORWARD, WEIGHTS, INPUTS):
             convolution = Convolution(self.rng, images=(7, 4, 5, 6))
             for alpha, beta in ((1.0, 0.0), (0.5, 2.0)):
                 self.convolve(convolution, direction, self.choice(0, most=300), alpha, beta)
@@ -268,6 +269,18 @@ class TestChoice(WithConvolutions):
             self.both(strided, direction, self.choice(TIME, True), exact)
         # The algorithm for the Fourier transform cannot compute strides. No algorithm that varies replaces it.
         self.both(strided, WEIGHTS, self.choice(2, True), 1)
+
+    def test_no_deterministic_algorithm(self):
+        convolution = Convolution(self.rng, images=(1, 2, 9, 9), kernels=(2, 2, 7, 2), stride=(2, 1))
+        for direction, algorithm in itertools.product((WEIGHTS, INPUTS), (1, GUESS, TIME)):
+            with self.assertRaisesRegex(
+                native.DeviceError,
+                r"^cuDNN has no deterministic algorithm for this form(: cudnnGetConv\w+: CUDNN_\w+ \(the reason\))?, in "
+                r"the gradient of a convolution for its \w+ of arrays with shapes",
+            ) as caught:
+                self.convolve(convolution, direction, self.choice(algorithm, True))
+            self.assertEqual(caught.exception.code, native.GA_UNSUPPORTED_ERROR)
+            self.convolve(convolution, direction, self.choice(algorithm))
 
     def test_no_memory(self):
         """A smaller algorithm is used, for this call only."""

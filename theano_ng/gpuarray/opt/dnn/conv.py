@@ -5,7 +5,6 @@ own kernels. The own kernels compute what cuDNN cannot: different padding at the
 """
 
 from theano_ng.compile.mode import optdb
-from theano_ng.configdefaults import config
 from theano_ng.gof.rewriting import LocalOptGroup, in2out, inherit_stack_trace, local_optimizer
 from theano_ng.gpuarray.dnn.conv import (
     GpuDnnConv,
