@@ -13,7 +13,7 @@ from theano_ng import scalar
 from theano_ng.compile.mode import Mode
 from theano_ng.configparser import change_flags
 from theano_ng.gpuarray import dnn
-from theano_ng.gpuarray.dnn.conv import _dnn_conv, _dnn_gradinput, _dnn_gradweight
+from theano_ng.gpuarray.dnn import _dnn_conv, _dnn_gradinput, _dnn_gradweight
 from theano_ng.gpuarray.elemwise import GpuDimShuffle, GpuElemwise
 from theano_ng.gpuarray.opt import conv as conv_rules
 from theano_ng.gpuarray.tests.cudnn import DTYPES, CudnnTest

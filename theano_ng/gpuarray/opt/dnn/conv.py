@@ -6,18 +6,14 @@ own kernels. The own kernels compute what cuDNN cannot: different padding at the
 
 from theano_ng.compile.mode import optdb
 from theano_ng.gof.rewriting import LocalOptGroup, in2out, inherit_stack_trace, local_optimizer
-from theano_ng.gpuarray.dnn.conv import (
-    GpuDnnConv,
-    GpuDnnConvGradI,
-    GpuDnnConvGradW,
+from theano_ng.gpuarray.dnn.conv import GpuDnnConv, GpuDnnConvGradI, GpuDnnConvGradW, get_precision, supports_precision
+from theano_ng.gpuarray.dnn.conv_functions import (
     dnn_conv,
     dnn_conv3d,
     dnn_gradinput,
     dnn_gradinput3d,
     dnn_gradweight,
     dnn_gradweight3d,
-    get_precision,
-    supports_precision,
 )
 from theano_ng.gpuarray.kernels.product import DTYPES
 from theano_ng.gpuarray.opt.arrays import with_pattern
@@ -26,8 +22,6 @@ from theano_ng.gpuarray.opt.conv import (
     FORWARD,
     INPUTS,
     WEIGHTS,
-    _exchanged,
-    _flipped,
     _has_alternative,
     _pads,
     abstractconv_groupopt,
@@ -37,6 +31,7 @@ from theano_ng.gpuarray.opt.databases import register_opt
 from theano_ng.gpuarray.opt.dnn.base import uses_cudnn
 from theano_ng.gpuarray.opt_util import alpha_merge, inplace_allocempty, output_merge
 from theano_ng.gpuarray.type import GpuArrayType
+from theano_ng.gpuarray.views import exchanged, flipped
 from theano_ng.tensor.nnet.convolution.opt import elements
 from theano_ng.tensor.nnet.convolution.shapes import get_conv_output_shape
 
@@ -157,13 +152,13 @@ def _forward_alternative(op, images, kernels, precision):
         return function(images, kernels, "full", op.subsample, op.filter_dilation, conv_mode=flip, precision=precision)
     if _pads(op) is None:
         return None
-    kernels = _flipped(kernels, op.convdim) if op.filter_flip else kernels
+    kernels = flipped(kernels, op.convdim) if op.filter_flip else kernels
     shapes = [[v.shape[i] for i in range(v.ndim)] for v in (images, kernels)]
     lengths = get_conv_output_shape(*shapes, op.border_mode, op.subsample, op.filter_dilation)[2:]
-    return _exchanged(
+    return exchanged(
         _FUNCTIONS[op.convdim, WEIGHTS](
-            _exchanged(images),
-            _exchanged(kernels),
+            exchanged(images),
+            exchanged(kernels),
             [kernels.shape[0], images.shape[0], *lengths],
             _pads(op),
             op.filter_dilation,
@@ -178,10 +173,10 @@ def _weights_alternative(op, images, top, precision):
     if _pads(op) is None:
         return None
     function = _FUNCTIONS[op.convdim, FORWARD]
-    result = _exchanged(
+    result = exchanged(
         function(
-            _exchanged(images),
-            _exchanged(top),
+            exchanged(images),
+            exchanged(top),
             _pads(op),
             op.filter_dilation,
             op.subsample,
@@ -190,7 +185,7 @@ def _weights_alternative(op, images, top, precision):
             precision=precision,
         )
     )
-    return _flipped(result, op.convdim) if op.filter_flip else result
+    return flipped(result, op.convdim) if op.filter_flip else result
 
 
 def _inputs_alternative(op, kernels, top, precision):
@@ -201,7 +196,7 @@ def _inputs_alternative(op, kernels, top, precision):
     flip = "cross" if op.filter_flip else "conv"
     function = _FUNCTIONS[op.convdim, FORWARD]
     return function(
-        top, _exchanged(kernels), mode, op.subsample, op.filter_dilation, flip, "forward!", precision=precision
+        top, exchanged(kernels), mode, op.subsample, op.filter_dilation, flip, "forward!", precision=precision
     )
 
 
