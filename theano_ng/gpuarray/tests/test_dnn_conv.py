@@ -166,6 +166,18 @@ class TestNumbers(ConvolutionTest):
                     for found, (old, right) in zip(f(*map(self.placed, values), a, b), expected):
                         self.near(found, a * right + b * old.astype("float64"), dtype, 4)
 
+    def test_overlapping_inputs(self):
+        """The array that is overwritten may be given as an image, too."""
+        x, w, out = [self.variable("float32", 4) for _ in range(3)]
+        desc = dnn.GpuDnnConvDesc("half").constant()
+        y = dnn.GpuDnnConv("none")(x, w, out, desc, 1.0, 1.0)
+        f = self.compile([x, w, theano.In(out, mutable=True)], y)
+        self.assertTrue(f.maker.fgraph.outputs[0].owner.op.inplace)
+        image, kernel = self.random("float32", 2, 3, 5, 6), self.random("float32", 3, 3, 3, 3)
+        expected = image + conv2d(image, kernel, border_mode="half").eval()
+        both = self.placed(image)
+        self.near(f(both, self.placed(kernel), both), expected, "float32")
+
     def test_no_elements(self):
         images, kernels, top = [self.variable("float32", 4) for _ in range(3)]
         options = dict(border_mode="half")

@@ -291,6 +291,24 @@ static void run(void *arguments)
     free(sums);
 }
 
+/* Return a status: whether the result is apart from the inputs. */
+static int are_apart(const struct convolution *it)
+{
+    const struct cudnnTensorStruct *t[] = {&it->x, &it->w, &it->y};
+    char *at[] = {it->x_at, it->w_at, it->y_at}, *end[3];
+    int out = it->direction == FORWARD ? 2 : it->direction == WEIGHTS ? 1 : 0;
+    for (int k = 0; k < 3; ++k) {
+        int last[CUDNN_DIM_MAX];
+        for (int i = 0; i < t[k]->nd; ++i)
+            last[i] = t[k]->dims[i] - 1;
+        end[k] = element_of(t[k], at[k], last) + size_of_type(t[k]->type);
+    }
+    for (int k = 0; k < 3; ++k)
+        if (k != out && at[k] < end[out] && at[out] < end[k])
+            return CUDNN_STATUS_BAD_PARAM;
+    return 0;
+}
+
 static int compute(cudnnHandle_t handle, const struct arrays *a, const char *name, const void *alpha, const void *x,
                    const void *w, const void *y, int algorithm, const void *workspace, size_t size, const void *beta)
 {
@@ -318,6 +336,7 @@ static int compute(cudnnHandle_t handle, const struct arrays *a, const char *nam
     extend(&it.x, a->convolution->axes);
     extend(&it.y, a->convolution->axes);
     extend(&it.w, a->convolution->axes);
+    CHECKED(are_apart(&it));
     fake_log("%s %d math %d compute %d", name, algorithm, a->convolution->math, a->convolution->compute);
     return run_later(handle, run, &it, sizeof it);
 }
