@@ -116,8 +116,7 @@ static PyGpuArrayObject *result_array(PyObject **out, PyGpuArrayObject *old, PyG
                                       int in_place, int needed)
 {
     PyGpuArrayObject *result;
-    if (in_place && GpuArray_IS_C_CONTIGUOUS(&old->ga) && GpuArray_ISBEHAVED(&old->ga)
-        && !GpuArray_overlap(&old->ga, &inputs[0]->ga) && !GpuArray_overlap(&old->ga, &inputs[1]->ga)) {
+    if (in_place && GpuArray_IS_C_CONTIGUOUS(&old->ga) && GpuArray_ISBEHAVED(&old->ga)) {
         native_set(out, Py_NewRef((PyObject *)old));
         return old;
     }
