@@ -47,6 +47,8 @@ _HOST_OPS = {
 }
 _MODES = {"valid": 0, "half": HALF, "full": FULL}
 descriptor_type = TensorType("int64", (False,))
+# The defaults of alpha and beta
+_one, _zero = [TensorType("float64", ()).make_constant(np.asarray(number, "float64")) for number in (1, 0)]
 
 
 # ---- parameters ----
@@ -102,6 +104,8 @@ def ensure_dt(val, default, name, dtype):
         val = as_tensor_variable(np.asarray(val, dtype))
     if not isinstance(val.type, TensorType) or val.ndim != 0:
         raise TypeError("%s: expected a scalar value, got %s of type %s" % (name, val, val.type))
+    if isinstance(val, Constant):
+        return TensorType(dtype, ()).make_constant(val.data.astype(dtype))
     return val if val.dtype == dtype else cast(val, dtype)
 
 
@@ -327,8 +331,8 @@ class _DnnConv(DnnOp):
             raise ValueError(
                 "%s: the algorithm %r cannot compute convolutions of volumes; use one of %s" % (self, self.algo, known)
             )
-        alpha = ensure_dt(alpha, 1.0, "alpha", first.dtype)
-        beta = ensure_dt(beta, 0.0, "beta", first.dtype)
+        alpha = ensure_dt(alpha, _one, "alpha", first.dtype)
+        beta = ensure_dt(beta, _zero, "beta", first.dtype)
         return Apply(self, [first, second, output, desc, alpha, beta], [output.type()])
 
     def _check_descriptor(self, desc, first):

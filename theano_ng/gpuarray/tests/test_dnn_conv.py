@@ -280,6 +280,16 @@ class TestHints(WithKernels):
                     self.assertEqual(self.with_algorithms(f), [op])
                     self.near(f(*map(self.placed, values)), expected, "float64")
 
+    def test_other_devices(self):
+        """On other devices, the rules leave convolutions to the package's kernels, and the Ops name the reason."""
+        x, w = self.variable("float32", 4), self.variable("float32", 4)
+        if DEVICE.startswith("cuda"):
+            self.skipTest("needs a device that is no CUDA device")
+        with self.assertRaisesRegex(RuntimeError, "cuDNN cannot be used on the context test: .* is no CUDA device"):
+            theano.function([x, w], dnn.dnn_conv(x, w), mode="FAST_RUN")
+        f = theano.function([x, w], conv2d(x, w), mode=self.device_mode())
+        self.assertIn("GpuCorrMM", self.ops(f))
+
     def test_workmem(self):
         x = self.variable("float32", 4)
         with self.assertWarnsRegex(DeprecationWarning, "workmem of dnn_conv is deprecated; use algo"):
