@@ -102,10 +102,18 @@ static int check_shapes(PyGpuArrayObject *const *given, const struct correlate_p
     return 0;
 }
 
-/* Return an owned reference to the array, or to a copy, in C order. */
-static PyGpuArrayObject *in_c_order(PyGpuArrayObject *a)
+/* Return whether the library can read an array: it is in C order, and aligned for loads of vectors, which the library's
+ * kernels may use. */
+static int is_plain(const PyGpuArrayObject *a)
 {
-    if (!GpuArray_IS_C_CONTIGUOUS(&a->ga) || !GpuArray_ISALIGNED(&a->ga))
+    enum { ALIGNMENT = 16 };
+    return GpuArray_IS_C_CONTIGUOUS(&a->ga) && (a->ga.data->memory + a->ga.offset) % ALIGNMENT == 0;
+}
+
+/* Return an owned reference to the array, or to a copy that the library can read. */
+static PyGpuArrayObject *plain(PyGpuArrayObject *a)
+{
+    if (!is_plain(a))
         return pygpu_copy(a, GA_C_ORDER);
     Py_INCREF(a);
     return a;
@@ -116,7 +124,7 @@ static PyGpuArrayObject *result_array(PyObject **out, PyGpuArrayObject *old, PyG
                                       int in_place, int needed)
 {
     PyGpuArrayObject *result;
-    if (in_place && GpuArray_IS_C_CONTIGUOUS(&old->ga) && GpuArray_ISBEHAVED(&old->ga)) {
+    if (in_place && is_plain(old) && GpuArray_ISBEHAVED(&old->ga)) {
         native_set(out, Py_NewRef((PyObject *)old));
         return old;
     }
@@ -167,7 +175,7 @@ static int tng_convolve(int nin, int nout, PyObject **in, PyObject **out, const 
         return 0;
     if (gpu_size(&given[0]->ga) == 0 || gpu_size(&given[1]->ga) == 0)
         return scale(result, beta);
-    if ((first = in_c_order(given[0])) != NULL && (second = in_c_order(given[1])) != NULL) {
+    if ((first = plain(given[0])) != NULL && (second = plain(given[1])) != NULL) {
         dnn_tensor tensors[] = {dnn_tensor_of(first), dnn_tensor_of(second), dnn_tensor_of(result)};
         dnn_choice choice = {.algorithm = (int)params->algorithm,
                              .deterministic = params->deterministic != 0,

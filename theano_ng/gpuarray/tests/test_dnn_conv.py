@@ -166,6 +166,24 @@ class TestNumbers(ConvolutionTest):
                     for found, (old, right) in zip(f(*map(self.placed, values), a, b), expected):
                         self.near(found, a * right + b * old.astype("float64"), dtype, 4)
 
+    def test_alignment(self):
+        """Arrays that are not aligned for loads of vectors are copied."""
+        x, w = self.variable("float32", 4), self.variable("float32", 4)
+        f = self.compile([x, w], dnn.dnn_conv(x, w))
+        image, kernel = self.random("float32", 2, 3, 5, 6), self.random("float32", 4, 3, 3, 3)
+        expected = conv2d(image, kernel).eval()
+        for start in range(6):
+            arrays = [
+                self.placed(np.concatenate([np.zeros(start, "float32"), v.ravel()]))[start:].reshape(v.shape)
+                for v in (image, kernel)
+            ]
+            if self.fakes:
+                self.fakes.calls()
+            self.near(f(*arrays), expected, "float32")
+            if self.fakes:
+                copies = [call for call in self.fakes.calls() if call.startswith("cuMemcpyAsync")]
+                self.assertEqual(len(copies), 0 if start % 4 == 0 else 2, start)
+
     def test_overlapping_inputs(self):
         """The array that is overwritten may be given as an image, too."""
         x, w, out = [self.variable("float32", 4) for _ in range(3)]
