@@ -33,6 +33,7 @@ struct form {
     int has_size[MOST_ALGORITHMS];
     int instead[MOST_ALGORITHMS]; /* the algorithm to use if this one cannot compute the form, or UNKNOWN */
     int chosen[2][2];             /* [by measurements][deterministic]: the choice of the library, or UNKNOWN */
+    int is_refused[2];            /* [deterministic]: whether no algorithm can compute the form */
 };
 
 struct problem {
@@ -222,6 +223,7 @@ static int fall_back(const struct problem *p, int tried, int code, int *used)
     }
     if (code == GA_MEMORY_ERROR)
         return device_failed(code, "%s", message);
+    p->form->is_refused[p->choice->deterministic != 0] = 1;
     return device_failed(code, "cuDNN has no %salgorithm for this form%s%s",
                          p->choice->deterministic ? "deterministic " : "", *message ? ": " : "", message);
 }
@@ -231,6 +233,9 @@ static int compute(const struct problem *p)
     const dnn_choice *choice = p->choice;
     int algorithm = choice->algorithm, chooses = algorithm < 0, used;
     int *chosen = &p->form->chosen[algorithm == DNN_TIME][choice->deterministic != 0];
+    if (p->form->is_refused[choice->deterministic != 0])
+        return device_failed(GA_UNSUPPORTED_ERROR, "cuDNN has no %salgorithm for this form",
+                             choice->deterministic ? "deterministic " : "");
     if (chooses) {
         int measures = algorithm == DNN_TIME && !p->call->device->capturing;
         algorithm = choice->kept && *choice->kept ? (int)*choice->kept - 1 : *chosen;

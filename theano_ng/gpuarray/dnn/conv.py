@@ -4,6 +4,8 @@ An Op computes ``alpha * convolution + beta * output``. Its inputs are two array
 `GpuDnnConvDesc` makes, and the numbers alpha and beta on the host. The functions in `conv_functions` build these inputs.
 """
 
+import warnings
+
 import numpy as np
 
 from theano_ng.compile.ops import Rebroadcast
@@ -18,6 +20,15 @@ from theano_ng.gof.derivative import DisconnectedType
 from theano_ng.gof.graph import Apply, Constant, Variable
 from theano_ng.gof.op import Op
 from theano_ng.gpuarray.alloc import GpuAllocEmpty
+from theano_ng.gpuarray.corr import (
+    GpuCorr3dMM,
+    GpuCorr3dMM_gradInputs,
+    GpuCorr3dMM_gradWeights,
+    GpuCorrMM,
+    GpuCorrMM_gradInputs,
+    GpuCorrMM_gradWeights,
+    correlated,
+)
 from theano_ng.gpuarray.cudnn_defs import get_definitions
 from theano_ng.gpuarray.dnn.base import DTYPES, DnnOp, dnn_inputs
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
@@ -44,6 +55,14 @@ _HOST_OPS = {
     (3, FORWARD): Corr3dMM,
     (3, WEIGHTS): Corr3dMM_gradWeights,
     (3, INPUTS): Corr3dMM_gradInputs,
+}
+_OWN_OPS = {
+    (2, FORWARD): GpuCorrMM,
+    (2, WEIGHTS): GpuCorrMM_gradWeights,
+    (2, INPUTS): GpuCorrMM_gradInputs,
+    (3, FORWARD): GpuCorr3dMM,
+    (3, WEIGHTS): GpuCorr3dMM_gradWeights,
+    (3, INPUTS): GpuCorr3dMM_gradInputs,
 }
 _MODES = {"valid": 0, "half": HALF, "full": FULL}
 descriptor_type = TensorType("int64", (False,))
@@ -243,6 +262,47 @@ def _for_gradients(desc):
     if known is None or known[2] != half:
         return desc
     return descriptor_type.make_constant(np.where(np.arange(len(known)) == 2, single, known))
+
+
+# ---- convolutions without cuDNN ----
+
+
+def by_own_kernels(kind, desc, first, second, alpha, beta, result, reason):
+    """Compute a convolution by the package's own kernels, because cuDNN cannot. Native code calls this function.
+
+    Parameters
+    ----------
+    kind : {FORWARD, WEIGHTS, INPUTS}
+    desc : numpy.ndarray
+        The descriptor.
+    first, second : GpuArray
+        The two arrays of a node.
+    alpha, beta : float
+    result : GpuArray
+        The array that becomes ``alpha * convolution + beta * result``.
+    reason : str
+        The reason why cuDNN does not compute the convolution.
+
+    Raises
+    ------
+    ValueError
+        If the own kernels do not compute in this precision either.
+    """
+    precision = pygpu.typecode_to_dtype(int(desc[2])).name
+    if not supports_precision(first.dtype.name, precision):
+        raise ValueError("cuDNN does not convolve %s arrays in %s" % (first.dtype.name, precision))
+    warnings.warn("%s. The kernels of this package compute it." % reason, RuntimeWarning, stacklevel=2)
+    axes = int(desc[0])
+    pads, strides, dilation = [tuple(desc[start : start + axes].tolist()) for start in (4, 7, 10)]
+    mode = {HALF: "half", FULL: "full"}.get(pads[0], pads)
+    reverse = (slice(None),) * 2 + (slice(None, None, -1 if desc[1] else 1),) * axes
+    first, second = first[reverse] if kind == INPUTS else first, second[reverse] if kind == FORWARD else second
+    lengths = () if kind == FORWARD else result.shape[2:]
+    name = _OWN_OPS[axes, kind].__name__
+    value = correlated(name, repr((mode, strides, dilation, int(desc[3]))), first, second, *lengths)
+    value = value[reverse] if kind == WEIGHTS else value
+    value = value if alpha == 1 else value * alpha
+    result[...] = value if beta == 0 else value + result * beta
 
 
 # ---- Ops ----

@@ -151,6 +151,19 @@ static int scale(PyGpuArrayObject *result, double factor)
     return scaled == NULL ? -1 : 0;
 }
 
+/* Let the package's own kernels compute what the library cannot compute for this reason. */
+static int by_own_kernels(int kind, PyObject *desc, PyGpuArrayObject *first, PyGpuArrayObject *second, double alpha,
+                          double beta, PyGpuArrayObject *result, const char *reason)
+{
+    PyObject *module = PyImport_ImportModule("theano_ng.gpuarray.dnn.conv");
+    PyObject *done = module == NULL ? NULL
+                                    : PyObject_CallMethod(module, "by_own_kernels", "iOOOddOs", kind, desc, first,
+                                                          second, alpha, beta, result, reason);
+    Py_XDECREF(module);
+    Py_XDECREF(done);
+    return done == NULL ? -1 : 0;
+}
+
 /* Inputs: images and kernels, images and gradient, or kernels and gradient; the output; the descriptor, alpha and beta, on
  * the host. Output: alpha * convolution + beta * output. */
 static int tng_convolve(int nin, int nout, PyObject **in, PyObject **out, const struct convolve_params *params)
@@ -181,8 +194,12 @@ static int tng_convolve(int nin, int nout, PyObject **in, PyObject **out, const 
                              .deterministic = params->deterministic != 0,
                              .kept = params->once ? (int64_t *)(intptr_t)params->scratch : NULL,
                              .most = (size_t)params->most};
-        status = dnn_result(result, cudnn_convolve(result->context->ctx, (int)params->kind, &convolution, &choice,
-                                                   alpha, &tensors[0], &tensors[1], beta, &tensors[2]));
+        gpucontext *ctx = result->context->ctx;
+        int code = cudnn_convolve(ctx, (int)params->kind, &convolution, &choice, alpha, &tensors[0], &tensors[1], beta,
+                                  &tensors[2]);
+        status = code == GA_UNSUPPORTED_ERROR ? by_own_kernels((int)params->kind, in[3], first, second, alpha, beta,
+                                                               result, gpucontext_error(ctx, code))
+                                              : dnn_result(result, code);
     }
     Py_XDECREF(first);
     Py_XDECREF(second);

@@ -14,6 +14,7 @@ from theano_ng.compile.mode import Mode
 from theano_ng.configparser import change_flags
 from theano_ng.gpuarray import dnn
 from theano_ng.gpuarray.dnn import _dnn_conv, _dnn_gradinput, _dnn_gradweight
+from theano_ng.gpuarray.dnn.conv import by_own_kernels
 from theano_ng.gpuarray.elemwise import GpuDimShuffle, GpuElemwise
 from theano_ng.gpuarray.opt import conv as conv_rules
 from theano_ng.gpuarray.tests.cudnn import DTYPES, CudnnTest
@@ -572,14 +573,35 @@ class TestAlgorithms(ConvolutionTest):
             found = {"%s %s" % (name.removeprefix("cudnnConvolution"), n) for name, n in self.algorithms(f, *values)}
             self.assertEqual(found, expected, (flag, algos))
 
-    def test_no_deterministic_algorithm(self):
-        x, g = self.variable("float32", 4), self.variable("float32", 4)
-        f = self.compile([x, g], dnn.dnn_gradweight(x, g, (1, 1, 7, 2), subsample=(2, 1), algo="deterministic"))
+    def test_no_algorithm(self):
+        """The package's own kernels compute what cuDNN cannot compute, and a warning gives the reason."""
+        x, g, alpha = self.variable("float32", 4), self.variable("float32", 4), T.fscalar()
+        out = _dnn_gradweight(x, g, (1, 1, 7, 2), alpha, subsample=(2, 1), algo="deterministic")
+        f = self.compile([x, g, alpha], out)
         image, top = np.ones((1, 1, 9, 3), "float32"), np.ones((1, 1, 2, 2), "float32")
-        with self.assertRaisesRegex(
-            RuntimeError, r"(?s)cuDNN has no deterministic algorithm for this form.*GpuDnnConvGr"
+        asked = []
+
+        def computed(kind, desc, first, second, alpha, beta, result, reason):
+            asked.append((kind, desc.tolist(), np.asarray(first), np.asarray(second), alpha, beta, reason))
+            result[...] = self.placed(np.full((1, 1, 7, 2), 5, "float32"))
+
+        with mock.patch("theano_ng.gpuarray.dnn.conv.by_own_kernels", computed):
+            for _ in range(2):
+                self.check(f(self.placed(image), self.placed(top), 0.5), np.full((1, 1, 7, 2), 5))
+        for kind, desc, first, second, factor, beta, reason in asked:
+            self.assertEqual((kind, factor, beta), (1, 0.5, 0))
+            self.assertEqual(desc, [2, 1, 11, 1, 0, 0, 0, 2, 1, 1, 1, 1, 1])
+            np.testing.assert_array_equal(first, image)
+            np.testing.assert_array_equal(second, top)
+            self.assertRegex(reason, "^cuDNN has no deterministic algorithm for this form")
+        # The second time, the library is not asked.
+        self.assertEqual(len([call for call in self.fakes.calls() if call.startswith("cudnn")]), 1)
+        error = mock.Mock(side_effect=ValueError("no kernel"))
+        with (
+            mock.patch("theano_ng.gpuarray.dnn.conv.by_own_kernels", error),
+            self.assertRaisesRegex(ValueError, "(?s)no kernel.*GpuDnnConvGradW"),
         ):
-            f(self.placed(image), self.placed(top))
+            f(self.placed(image), self.placed(top), 0.5)
 
     def test_no_memory(self):
         """Without memory for a workspace, another algorithm computes."""
@@ -772,6 +794,35 @@ class TestRules(ConvolutionTest):
 
 
 class TestCopies(WithKernels):
+    def test_own_kernels(self):
+        """What cuDNN cannot compute has the same numbers."""
+        for number in range(12):
+            case = Case(self.rng, number)
+            options = {k: v for k, v in case.options.items() if k != "num_groups"}
+            precision = "float32" if case.dtype == "float16" else case.dtype
+            desc = dnn.GpuDnnConvDesc(
+                **options, precision=precision, num_groups=case.options["num_groups"]
+            ).descriptor()
+            for kind, first, second, like in (
+                (0, case.images, case.kernels, case.top),
+                (1, case.images, case.top, case.kernels),
+                (2, case.kernels, case.top, case.images),
+            ):
+                for alpha, beta in ((1.0, 0.0), (0.5, 0.0), (2.0, -0.5)):
+                    old = like if beta else np.full_like(like, np.nan)
+                    result, arrays = self.placed(old.copy()), [self.placed(v) for v in (first, second)]
+                    with self.assertWarnsRegex(RuntimeWarning, "^the reason. The kernels of this package compute it.$"):
+                        by_own_kernels(kind, desc, *arrays, alpha, beta, result, "the reason")
+                    lengths = [] if kind == 0 else [like.shape[2:]]
+                    expected = alpha * case.value(kind, first, second, *lengths)
+                    expected = expected + beta * like.astype("float64") if beta else expected
+                    with self.subTest(kind=kind, alpha=alpha, dtype=case.dtype, **case.options):
+                        self.near(result, expected, case.dtype, 4)
+        x = self.placed(np.ones((1, 1, 1, 1), "float32"))
+        desc = dnn.GpuDnnConvDesc("valid", precision="float64").descriptor()
+        with self.assertRaisesRegex(ValueError, "cuDNN does not convolve float32 arrays in float64"):
+            by_own_kernels(0, desc, x, x, 1.0, 0.0, x, "the reason")
+
     def test_loop(self):
         """A loop may move the descriptor out of its steps."""
         x, w = self.variable("float32", 4), self.variable("float32", 4)
