@@ -1,9 +1,9 @@
 /* Convolutions and their gradients by cuDNN.
  *
  * The library has several algorithms for each of the three computations. Not every algorithm can compute every form of a
- * convolution, and most need a workspace. What is known about a form - the sizes of workspaces, the algorithms that were
- * chosen - is kept with its shapes (struct form). An algorithm that cannot compute a form, or for whose workspace there is
- * no memory, is replaced by the first one in the order of the library's heuristics that can. */
+ * convolution, and most need a workspace. The sizes of workspaces and the algorithms that were chosen are kept for each
+ * combination of shapes (struct form). An algorithm that cannot compute a form, or for whose workspace there is no memory,
+ * is replaced by the first one in the order of the library's heuristics that can. */
 #include "cudnn_core.h"
 
 #include <limits.h>
@@ -27,7 +27,7 @@ struct form_key {
     struct convolution_key convolution;
 };
 
-/* What is known about convolutions with these shapes */
+/* Facts about the convolutions with these shapes */
 struct form {
     size_t size[MOST_ALGORITHMS]; /* of the workspace */
     int has_size[MOST_ALGORITHMS];

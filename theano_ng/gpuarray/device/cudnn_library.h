@@ -83,7 +83,7 @@ enum {
     CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT = 6,
 };
 
-/* What the library knows about an algorithm: cudnnConvolutionFwdAlgoPerf_t, and the same for both gradients */
+/* The library's record of an algorithm: cudnnConvolutionFwdAlgoPerf_t, and the same for both gradients */
 typedef struct {
     int algo;
     cudnnStatus_t status;

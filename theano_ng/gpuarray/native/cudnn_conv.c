@@ -15,7 +15,7 @@
  * scratch: one word, see `kept` in cudnn.h */
 NATIVE_FUNCTION(convolve, typecode, kind, in_place, algorithm, once, deterministic, tf32, most, scratch)
 
-/* What conv_shapes.h needs. The numbers come from the descriptor. */
+/* The parameters of conv_shapes.h. The numbers come from the descriptor. */
 struct correlate_params {
     int64_t kind, n_dims, pads[6], stride[3], dilation[3], groups, unshared;
 };
@@ -151,7 +151,7 @@ static int scale(PyGpuArrayObject *result, double factor)
     return scaled == NULL ? -1 : 0;
 }
 
-/* Let the package's own kernels compute what the library cannot compute for this reason. */
+/* Let the package's own kernels compute a convolution that the library cannot compute, for this reason. */
 static int by_own_kernels(int kind, PyObject *desc, PyGpuArrayObject *first, PyGpuArrayObject *second, double alpha,
                           double beta, PyGpuArrayObject *result, const char *reason)
 {

@@ -574,7 +574,7 @@ class TestAlgorithms(ConvolutionTest):
             self.assertEqual(found, expected, (flag, algos))
 
     def test_no_algorithm(self):
-        """The package's own kernels compute what cuDNN cannot compute, and a warning gives the reason."""
+        """The package's own kernels compute a convolution that cuDNN cannot compute; a warning gives the reason."""
         x, g, alpha = self.variable("float32", 4), self.variable("float32", 4), T.fscalar()
         out = _dnn_gradweight(x, g, (1, 1, 7, 2), alpha, subsample=(2, 1), algo="deterministic")
         f = self.compile([x, g, alpha], out)
@@ -683,7 +683,7 @@ class TestRules(ConvolutionTest):
                     self.near(np.asarray(found), right, case.dtype)
 
     def test_other_convolutions(self):
-        """The package's own kernels compute what cuDNN cannot, and what is excluded."""
+        """The package's own kernels compute convolutions that cuDNN cannot compute, and those that tags exclude."""
         for options, excluded in (
             (dict(border_mode=((1, 0), (0, 2))), ()),
             (dict(filter_shape=(4, 4, 3, 4, 3, 3), unshared=True), ()),
@@ -795,7 +795,7 @@ class TestRules(ConvolutionTest):
 
 class TestCopies(WithKernels):
     def test_own_kernels(self):
-        """What cuDNN cannot compute has the same numbers."""
+        """The package's own kernels give the numbers of cuDNN."""
         for number in range(12):
             case = Case(self.rng, number)
             options = {k: v for k, v in case.options.items() if k != "num_groups"}

@@ -1,7 +1,8 @@
 """Rules for convolutions by cuDNN.
 
 On a CUDA device that can use cuDNN, abstract convolutions are computed by it: its algorithms are faster than the package's
-own kernels. The own kernels compute what cuDNN cannot: different padding at the two ends of an axis, and unshared kernels.
+own kernels. The own kernels compute the others: with different padding at the two ends of an axis, with unshared kernels,
+and in a precision that cuDNN lacks.
 """
 
 from theano_ng.compile.mode import optdb

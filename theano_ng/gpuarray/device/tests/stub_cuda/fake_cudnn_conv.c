@@ -90,7 +90,7 @@ cudnnStatus_t cudnnDestroyConvolutionDescriptor(cudnnConvolutionDescriptor_t con
     return fake_destroyed(convolution, CONVOLUTION);
 }
 
-/* ---- what the library supports ---- */
+/* ---- supported forms ---- */
 
 /* The arrays of a convolution: images, kernels, and output */
 struct arrays {
@@ -190,7 +190,7 @@ static size_t memory_of(int algorithm)
     return fake_dnn.workspace * (size_t)algorithm;
 }
 
-/* Fill in what is known about all algorithms: from the last to the first (`step` -1), or beginning with number `step`.
+/* Fill in the records of all algorithms: from the last to the first (`step` -1), or beginning with number `step`.
  * Algorithms that are refused follow the others. */
 static void report(const struct arrays *a, int step, size_t room, int most, int *count,
                    cudnnConvolutionAlgoPerf_t *found)
