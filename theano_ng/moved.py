@@ -79,12 +79,6 @@ REMOVED = {"sandbox.cuda": "the GPU back-end before theano_ng.gpuarray, which Th
 """Module of Theano 1.0 of which only a test of availability exists -> a description of the removed feature."""
 
 MISSING = {
-    "convolutions by cuDNN": (
-        "gpuarray.dnn.GpuDnnConv gpuarray.dnn.GpuDnnConvDesc gpuarray.dnn.GpuDnnConvGradI "
-        "gpuarray.dnn.GpuDnnConvGradW gpuarray.dnn.dnn_conv gpuarray.dnn.dnn_conv3d "
-        "gpuarray.dnn.dnn_gradinput gpuarray.dnn.dnn_gradinput3d gpuarray.dnn.dnn_gradweight "
-        "gpuarray.dnn.dnn_gradweight3d"
-    ),
     "pooling by cuDNN": (
         "gpuarray.dnn.GpuDnnPool gpuarray.dnn.GpuDnnPoolBase gpuarray.dnn.GpuDnnPoolDesc "
         "gpuarray.dnn.GpuDnnPoolGrad gpuarray.dnn.dnn_pool"

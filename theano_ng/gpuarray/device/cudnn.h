@@ -40,4 +40,32 @@ int cudnn_softmax_gradient(gpucontext *, int algorithm, int mode, const dnn_tens
 int cudnn_reduce(gpucontext *, int operation, int accumulate, const dnn_tensor *x, const dnn_tensor *y,
                  gpudata *indices);
 
+/* The three computations of a convolution: its inputs are images and kernels; images and the gradient of the output; or
+ * kernels and the gradient of the output. */
+enum { DNN_FORWARD, DNN_WEIGHTS, DNN_INPUTS };
+
+typedef struct {
+    int axes; /* 2 or 3: the number of axes along which kernels move */
+    int pad[3], stride[3], dilation[3];
+    int groups;
+    int flip;    /* whether the kernels are reversed */
+    int compute; /* the typecode in which the library computes */
+    int tf32;    /* whether float32 numbers may be rounded to TF32 */
+} dnn_convolution;
+
+/* The algorithm is chosen by the library's heuristics, or by measurements, for each combination of shapes. */
+enum { DNN_GUESS = -1, DNN_TIME = -2 };
+
+typedef struct {
+    int algorithm;     /* a constant CUDNN_CONVOLUTION_..., DNN_GUESS or DNN_TIME */
+    int deterministic; /* whether only algorithms that always give the same bits may be used */
+    int64_t *kept;     /* NULL, or zeroed memory that keeps the first choice for all shapes */
+    size_t most;       /* the largest number of elements of an array in one call; 0: that of the library */
+} dnn_choice;
+
+/* out = alpha * convolution + beta * out. The old content of out is not read if beta is 0. The arrays are in C order, and
+ * their shapes fit. An algorithm that cannot compute this form, or for whose workspace there is no memory, is replaced. */
+int cudnn_convolve(gpucontext *, int direction, const dnn_convolution *, const dnn_choice *, double alpha,
+                   const dnn_tensor *first, const dnn_tensor *second, double beta, const dnn_tensor *out);
+
 #endif

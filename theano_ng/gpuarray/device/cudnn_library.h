@@ -14,6 +14,8 @@ typedef struct cudnnContext *cudnnHandle_t;
 /* The descriptors are opaque here. */
 typedef struct cudnnTensorStruct *cudnnTensorDescriptor_t;
 typedef struct cudnnReduceTensorStruct *cudnnReduceTensorDescriptor_t;
+typedef struct cudnnFilterStruct *cudnnFilterDescriptor_t;
+typedef struct cudnnConvolutionStruct *cudnnConvolutionDescriptor_t;
 
 /* The thousands of a status are its category. */
 enum {
@@ -62,6 +64,34 @@ enum {
     CUDNN_32BIT_INDICES = 0,
 };
 
+enum {
+    CUDNN_TENSOR_NCHW = 0,
+    CUDNN_CONVOLUTION = 0,
+    CUDNN_CROSS_CORRELATION = 1,
+    CUDNN_DEFAULT_MATH = 0,
+    CUDNN_TENSOR_OP_MATH = 1,
+    CUDNN_FMA_MATH = 3,
+    CUDNN_NON_DETERMINISTIC = 0,
+    CUDNN_DETERMINISTIC = 1,
+    CUDNN_CONVOLUTION_FWD_ALGO_COUNT = 8,
+    CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0 = 0,
+    CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1 = 1,
+    CUDNN_CONVOLUTION_BWD_FILTER_ALGO_3 = 3,
+    CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT = 7,
+    CUDNN_CONVOLUTION_BWD_DATA_ALGO_0 = 0,
+    CUDNN_CONVOLUTION_BWD_DATA_ALGO_1 = 1,
+    CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT = 6,
+};
+
+/* The library's record of an algorithm: cudnnConvolutionFwdAlgoPerf_t, and the same for both gradients */
+typedef struct {
+    int algo;
+    cudnnStatus_t status;
+    float time; /* milliseconds */
+    size_t memory;
+    int determinism, mathType, reserved[3];
+} cudnnConvolutionAlgoPerf_t;
+
 /* The oldest supported version, as cudnnGetVersion() returns it: 9.0.0 */
 #define CUDNN_OLDEST 90000
 
@@ -105,9 +135,68 @@ enum {
        size_t workspace_size, const void *alpha, cudnnTensorDescriptor_t a_layout, const void *a, const void *beta, \
        cudnnTensorDescriptor_t c_layout, void *c))
 
-#define CUDNN_FUNCTIONS(X)     \
-    CUDNN_CORE_FUNCTIONS(X)    \
-    CUDNN_SOFTMAX_FUNCTIONS(X) \
-    CUDNN_REDUCTION_FUNCTIONS(X)
+#define CUDNN_CONVOLUTION_FUNCTIONS(X)                                                                                \
+    X(cudnnCreateFilterDescriptor, cudnnStatus_t, (cudnnFilterDescriptor_t *))                                        \
+    X(cudnnSetFilterNdDescriptor, cudnnStatus_t,                                                                      \
+      (cudnnFilterDescriptor_t, int type, int format, int nd, const int dims[]))                                      \
+    X(cudnnDestroyFilterDescriptor, cudnnStatus_t, (cudnnFilterDescriptor_t))                                         \
+    X(cudnnCreateConvolutionDescriptor, cudnnStatus_t, (cudnnConvolutionDescriptor_t *))                              \
+    X(cudnnSetConvolutionNdDescriptor, cudnnStatus_t,                                                                 \
+      (cudnnConvolutionDescriptor_t, int axes, const int pad[], const int stride[], const int dilation[], int mode,   \
+       int compute))                                                                                                  \
+    X(cudnnSetConvolutionGroupCount, cudnnStatus_t, (cudnnConvolutionDescriptor_t, int groups))                       \
+    X(cudnnSetConvolutionMathType, cudnnStatus_t, (cudnnConvolutionDescriptor_t, int math))                           \
+    X(cudnnDestroyConvolutionDescriptor, cudnnStatus_t, (cudnnConvolutionDescriptor_t))                               \
+    X(cudnnGetConvolutionForwardAlgorithm_v7, cudnnStatus_t,                                                          \
+      (cudnnHandle_t, cudnnTensorDescriptor_t x_layout, cudnnFilterDescriptor_t w_layout,                             \
+       cudnnConvolutionDescriptor_t, cudnnTensorDescriptor_t y_layout, int most, int *count,                          \
+       cudnnConvolutionAlgoPerf_t *found))                                                                            \
+    X(cudnnFindConvolutionForwardAlgorithmEx, cudnnStatus_t,                                                          \
+      (cudnnHandle_t, cudnnTensorDescriptor_t x_layout, const void *x, cudnnFilterDescriptor_t w_layout,              \
+       const void *w, cudnnConvolutionDescriptor_t, cudnnTensorDescriptor_t y_layout, void *y, int most, int *count,  \
+       cudnnConvolutionAlgoPerf_t *found, void *workspace, size_t workspace_size))                                    \
+    X(cudnnGetConvolutionForwardWorkspaceSize, cudnnStatus_t,                                                         \
+      (cudnnHandle_t, cudnnTensorDescriptor_t x_layout, cudnnFilterDescriptor_t w_layout,                             \
+       cudnnConvolutionDescriptor_t, cudnnTensorDescriptor_t y_layout, int algorithm, size_t *size))                  \
+    X(cudnnConvolutionForward, cudnnStatus_t,                                                                         \
+      (cudnnHandle_t, const void *alpha, cudnnTensorDescriptor_t x_layout, const void *x,                             \
+       cudnnFilterDescriptor_t w_layout, const void *w, cudnnConvolutionDescriptor_t, int algorithm, void *workspace, \
+       size_t workspace_size, const void *beta, cudnnTensorDescriptor_t y_layout, void *y))                           \
+    X(cudnnGetConvolutionBackwardFilterAlgorithm_v7, cudnnStatus_t,                                                   \
+      (cudnnHandle_t, cudnnTensorDescriptor_t x_layout, cudnnTensorDescriptor_t dy_layout,                            \
+       cudnnConvolutionDescriptor_t, cudnnFilterDescriptor_t dw_layout, int most, int *count,                         \
+       cudnnConvolutionAlgoPerf_t *found))                                                                            \
+    X(cudnnFindConvolutionBackwardFilterAlgorithmEx, cudnnStatus_t,                                                   \
+      (cudnnHandle_t, cudnnTensorDescriptor_t x_layout, const void *x, cudnnTensorDescriptor_t dy_layout,             \
+       const void *dy, cudnnConvolutionDescriptor_t, cudnnFilterDescriptor_t dw_layout, void *dw, int most,           \
+       int *count, cudnnConvolutionAlgoPerf_t *found, void *workspace, size_t workspace_size))                        \
+    X(cudnnGetConvolutionBackwardFilterWorkspaceSize, cudnnStatus_t,                                                  \
+      (cudnnHandle_t, cudnnTensorDescriptor_t x_layout, cudnnTensorDescriptor_t dy_layout,                            \
+       cudnnConvolutionDescriptor_t, cudnnFilterDescriptor_t dw_layout, int algorithm, size_t *size))                 \
+    X(cudnnConvolutionBackwardFilter, cudnnStatus_t,                                                                  \
+      (cudnnHandle_t, const void *alpha, cudnnTensorDescriptor_t x_layout, const void *x,                             \
+       cudnnTensorDescriptor_t dy_layout, const void *dy, cudnnConvolutionDescriptor_t, int algorithm,                \
+       void *workspace, size_t workspace_size, const void *beta, cudnnFilterDescriptor_t dw_layout, void *dw))        \
+    X(cudnnGetConvolutionBackwardDataAlgorithm_v7, cudnnStatus_t,                                                     \
+      (cudnnHandle_t, cudnnFilterDescriptor_t w_layout, cudnnTensorDescriptor_t dy_layout,                            \
+       cudnnConvolutionDescriptor_t, cudnnTensorDescriptor_t dx_layout, int most, int *count,                         \
+       cudnnConvolutionAlgoPerf_t *found))                                                                            \
+    X(cudnnFindConvolutionBackwardDataAlgorithmEx, cudnnStatus_t,                                                     \
+      (cudnnHandle_t, cudnnFilterDescriptor_t w_layout, const void *w, cudnnTensorDescriptor_t dy_layout,             \
+       const void *dy, cudnnConvolutionDescriptor_t, cudnnTensorDescriptor_t dx_layout, void *dx, int most,           \
+       int *count, cudnnConvolutionAlgoPerf_t *found, void *workspace, size_t workspace_size))                        \
+    X(cudnnGetConvolutionBackwardDataWorkspaceSize, cudnnStatus_t,                                                    \
+      (cudnnHandle_t, cudnnFilterDescriptor_t w_layout, cudnnTensorDescriptor_t dy_layout,                            \
+       cudnnConvolutionDescriptor_t, cudnnTensorDescriptor_t dx_layout, int algorithm, size_t *size))                 \
+    X(cudnnConvolutionBackwardData, cudnnStatus_t,                                                                    \
+      (cudnnHandle_t, const void *alpha, cudnnFilterDescriptor_t w_layout, const void *w,                             \
+       cudnnTensorDescriptor_t dy_layout, const void *dy, cudnnConvolutionDescriptor_t, int algorithm,                \
+       void *workspace, size_t workspace_size, const void *beta, cudnnTensorDescriptor_t dx_layout, void *dx))
+
+#define CUDNN_FUNCTIONS(X)       \
+    CUDNN_CORE_FUNCTIONS(X)      \
+    CUDNN_SOFTMAX_FUNCTIONS(X)   \
+    CUDNN_REDUCTION_FUNCTIONS(X) \
+    CUDNN_CONVOLUTION_FUNCTIONS(X)
 
 #endif

@@ -42,9 +42,23 @@ __getattr__, __dir__, _names = lazy_names(
     {
         "theano_ng.gpuarray.basic_ops": "gpu_contiguous",
         "theano_ng.gpuarray.dnn.base": "_dnn_check_compile _dnn_check_version _dnn_lib _load_lib _make_handle",
+        "theano_ng.gpuarray.dnn.conv": (
+            "GpuDnnConv GpuDnnConvDesc GpuDnnConvGradI GpuDnnConvGradW _one _zero ensure_dt get_precision"
+        ),
+        "theano_ng.gpuarray.dnn.conv_functions": (
+            "_dnn_conv _dnn_gradinput _dnn_gradweight dnn_conv dnn_conv3d dnn_gradinput dnn_gradinput3d dnn_gradweight "
+            "dnn_gradweight3d"
+        ),
         "theano_ng.gpuarray.dnn.reduction": "GpuDnnReduction",
         "theano_ng.gpuarray.dnn.softmax": "GpuDnnSoftmax GpuDnnSoftmaxBase GpuDnnSoftmaxGrad",
         "theano_ng.gpuarray.opt.dnn.base": "NoCuDNNRaise",
+        "theano_ng.gpuarray.opt.dnn.conv": (
+            "local_abstractconv3d_cudnn_alt local_abstractconv3d_cudnn_graph local_abstractconv_cudnn "
+            "local_abstractconv_cudnn_alt local_abstractconv_cudnn_graph local_abstractconv_gi_cudnn "
+            "local_abstractconv_gw_cudnn local_dnn_conv_alpha_merge local_dnn_conv_inplace local_dnn_conv_output_merge "
+            "local_dnn_convgi_inplace local_dnn_convgw_inplace local_dnn_convi_alpha_merge local_dnn_convi_output_merge "
+            "local_dnn_convw_alpha_merge local_dnn_convw_output_merge"
+        ),
         "theano_ng.gpuarray.opt.dnn.reduction": "local_cudnn_maxandargmax local_dnn_argmax local_dnn_reduction",
         "theano_ng.gpuarray.opt.dnn.softmax": (
             "local_gpua_logsoftmax_to_dnn local_gpua_softmax_dnn_grad local_log_softmax_dnn local_softmax_dnn"

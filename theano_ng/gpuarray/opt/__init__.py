@@ -40,6 +40,13 @@ from theano_ng.gpuarray.opt.databases import (
     safe_to_cpu,
     safe_to_gpu,
 )
+from theano_ng.gpuarray.opt.dnn.conv import (
+    local_abstractconv3d_cudnn_alt,
+    local_abstractconv_cudnn,
+    local_abstractconv_cudnn_alt,
+    local_abstractconv_gi_cudnn,
+    local_abstractconv_gw_cudnn,
+)
 from theano_ng.gpuarray.opt.linalg import (
     local_gpu_cholesky,
     local_gpu_magma_cholesky,

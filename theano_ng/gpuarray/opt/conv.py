@@ -27,9 +27,9 @@ from theano_ng.gpuarray.kernels.product import DTYPES
 from theano_ng.gpuarray.opt.arrays import with_pattern
 from theano_ng.gpuarray.opt.databases import op_lifter, register_opt, register_opt2
 from theano_ng.gpuarray.reshaping import GpuReshape
-from theano_ng.gpuarray.subtensor import GpuSubtensor
 from theano_ng.gpuarray.twin import host_variable
 from theano_ng.gpuarray.type import GpuArrayType, gpuarray_shared_constructor
+from theano_ng.gpuarray.views import exchanged, flipped, part_of
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.nnet.convolution.abstract import (
     AbstractConv,
@@ -128,22 +128,6 @@ def local_gpua_error_convop(op, context_name, inputs, outputs):
 # ---- Ops of the device ----
 
 
-def _view(x, *index):
-    """Return a part of an array on a device, as a view. `index`: slices."""
-    template = x.type.host_type()()[index].owner
-    return GpuSubtensor(template.op.idx_list)(x, *template.inputs[1:])
-
-
-def _flipped(x, convdim):
-    """Return kernels in reverse order along the last axes."""
-    return _view(x, *[slice(None)] * (x.ndim - convdim), *[slice(None, None, -1)] * convdim)
-
-
-def _exchanged(x):
-    """Exchange the first two axes of an array."""
-    return GpuDimShuffle(x.broadcastable, (1, 0, *range(2, x.ndim)))(x)
-
-
 def _options(op):
     """Return the parameters of the Op of the device that computes an abstract convolution."""
     shared = {"unshared": op.unshared} if op.convdim == 2 else {}
@@ -160,11 +144,11 @@ def _direct(op, first, second, *lengths):
     """Compute a convolution, or its gradient, by the Op of the same direction."""
     new, flip = _CLASSES[op.convdim, op.direction](**_options(op)), op.filter_flip
     if op.direction == FORWARD:
-        return new(first, _flipped(second, op.convdim) if flip else second)
+        return new(first, flipped(second, op.convdim) if flip else second)
     if op.direction == INPUTS:
-        return new(_flipped(first, op.convdim) if flip else first, second, *lengths)
+        return new(flipped(first, op.convdim) if flip else first, second, *lengths)
     result = new(first, second, *lengths)
-    return _flipped(result, op.convdim) if flip else result
+    return flipped(result, op.convdim) if flip else result
 
 
 def _pads(op):
@@ -180,16 +164,16 @@ def _has_alternative(op):
 
 def _forward_alternative(op, images, kernels):
     """Compute a convolution as a gradient: with respect to images for the padding 'full', otherwise to kernels."""
-    kernels = _flipped(kernels, op.convdim) if op.filter_flip else kernels
+    kernels = flipped(kernels, op.convdim) if op.filter_flip else kernels
     if op.border_mode == "full":
         new = _CLASSES[op.convdim, INPUTS](filter_dilation=op.filter_dilation)
-        return new(_exchanged(_flipped(kernels, op.convdim)), images)
+        return new(exchanged(flipped(kernels, op.convdim)), images)
     if _pads(op) is None:
         return None
     new = _CLASSES[op.convdim, WEIGHTS](_pads(op), op.filter_dilation, op.subsample)
     sizes = [(None, None, *[v.shape[2 + i] for i in range(op.convdim)]) for v in (images, kernels)]
     lengths = get_conv_output_shape(*sizes, op.border_mode, op.subsample, op.filter_dilation)[2:]
-    return _exchanged(new(_exchanged(images), _exchanged(kernels), lengths))
+    return exchanged(new(exchanged(images), exchanged(kernels), lengths))
 
 
 def _weights_alternative(op, images, top, lengths):
@@ -197,8 +181,8 @@ def _weights_alternative(op, images, top, lengths):
     if _pads(op) is None:
         return None
     new = _CLASSES[op.convdim, FORWARD](_pads(op), op.filter_dilation, op.subsample)
-    result = _exchanged(new(_exchanged(images), _exchanged(top)))
-    return _flipped(result, op.convdim) if op.filter_flip else result
+    result = exchanged(new(exchanged(images), exchanged(top)))
+    return flipped(result, op.convdim) if op.filter_flip else result
 
 
 def _inputs_alternative(op, kernels, top, lengths):
@@ -208,8 +192,8 @@ def _inputs_alternative(op, kernels, top, lengths):
         return None
     new = _CLASSES[op.convdim, FORWARD](mode, filter_dilation=op.filter_dilation)
     # The correlation with reversed kernels is a gradient. The reversed kernels of a convolution are not reversed.
-    kernels = kernels if op.filter_flip else _flipped(kernels, op.convdim)
-    return new(top, _exchanged(kernels))
+    kernels = kernels if op.filter_flip else flipped(kernels, op.convdim)
+    return new(top, exchanged(kernels))
 
 
 _ALTERNATIVES = {FORWARD: _forward_alternative, WEIGHTS: _weights_alternative, INPUTS: _inputs_alternative}
@@ -381,7 +365,7 @@ def local_abstractconv3d2d(node):
     images = GpuDimShuffle(images.broadcastable, order)(images)
     batch, count = images.shape[0], images.shape[1]
     images = GpuReshape(4)(images, [batch * count, *[images.shape[d] for d in (2, 3, 4)]])
-    kernels = _view(kernels, *[0 if d == 2 + axis else slice(None) for d in range(5)])
+    kernels = part_of(kernels, *[0 if d == 2 + axis else slice(None) for d in range(5)])
     result = _direct(flat, images, kernels)
     result = GpuReshape(5)(result, [batch, count, *[result.shape[d] for d in (1, 2, 3)]])
     result = GpuDimShuffle(result.broadcastable, [order.index(d) for d in range(5)])(result)

@@ -223,6 +223,17 @@ def _by_cudnn():
     for name in ("add", "mul", "maximum", "minimum", "absmax", "avg", "norm1", "norm2"):
         op = dnn.GpuDnnReduction(name, (0, 2), "float32", "float32", False)
         rows.append(("GpuDnnReduction " + name, _on_device(op), [T3]))
+    for inplace in (False, True):
+        for name, op, arrays in (
+            ("GpuDnnConv", dnn.GpuDnnConv("none", inplace), [IMAGE, KERNEL, TOP]),
+            ("GpuDnnConvGradW", dnn.GpuDnnConvGradW(inplace, "deterministic"), [IMAGE, TOP, KERNEL]),
+            ("GpuDnnConvGradI", dnn.GpuDnnConvGradI(inplace, "deterministic"), [KERNEL, TOP, IMAGE]),
+        ):
+            desc = dnn.GpuDnnConvDesc("valid").constant()
+            call = _on_device(lambda a, b, c, alpha, beta, op=op: op(a, b, c, desc, alpha, beta), 0, 1, 2)
+            rows.append(("%s inplace=%s" % (name, inplace), call, [*arrays, HALF, TWO]))
+    volumes = [IMAGE[None], KERNEL[:, :, None]]
+    rows.append(("dnn_conv3d", _on_device(lambda x, w: dnn.dnn_conv3d(x, w, 1, (1, 2, 1))), volumes))
     return rows
 
 

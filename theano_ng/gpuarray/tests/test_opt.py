@@ -66,6 +66,12 @@ gpuarray_opt NoCuDNNRaise 0 cudnn
 gpuarray_local_optimizations local_cudnn_maxandargmax - cudnn
 gpuarray_local_optimizations local_dnn_argmax - cudnn
 gpuarray_local_optimizations local_dnn_reduction - cudnn
+gpuarray_local_optimizations local_dnn_conv_alpha_merge - cudnn fast_run gpuarray
+gpuarray_local_optimizations local_dnn_conv_output_merge - cudnn fast_run gpuarray
+gpuarray_local_optimizations local_dnn_convi_alpha_merge - cudnn fast_run gpuarray
+gpuarray_local_optimizations local_dnn_convi_output_merge - cudnn fast_run gpuarray
+gpuarray_local_optimizations local_dnn_convw_alpha_merge - cudnn fast_run gpuarray
+gpuarray_local_optimizations local_dnn_convw_output_merge - cudnn fast_run gpuarray
 gpuarray_local_optimizations local_gpua_logsoftmax_to_dnn - cudnn
 gpuarray_local_optimizations local_gpua_softmax_dnn_grad - cudnn
 gpuarray_local_optimizations local_log_softmax_dnn - cudnn stabilize
@@ -103,6 +109,10 @@ gpuarray_local_optimizations local_gpua_abstractconv - conv_dnn cudnn fast_compi
 gpuarray_local_optimizations local_gpu_downsample_factor_max_grad_grad - fast_run gpuarray
 gpuarray_local_optimizations local_gpu_max_pool_rop - fast_run gpuarray
 gpuarray_abstractconv_opts conv_metaopt 0 conv_meta
+gpuarray_abstractconv_opts local_abstractconv_dnn 0 20 conv_dnn cudnn fast_compile fast_run gpuarray
+gpuarray_abstractconv_opts local_abstractconv_gw_dnn 1 20 conv_dnn cudnn fast_compile fast_run gpuarray
+gpuarray_abstractconv_opts local_abstractconv_gi_dnn 2 20 conv_dnn cudnn fast_compile fast_run gpuarray
+optdb local_dnna_conv_inplace 70.0 cudnn fast_run gpuarray inplace
 gpuarray_abstractconv_opts local_abstractconv_gemm 3 30 conv_gemm fast_compile fast_run gpuarray
 gpuarray_abstractconv_opts local_abstractconv3d_gemm 4 30 conv_gemm fast_compile fast_run gpuarray
 gpuarray_abstractconv_opts local_abstractconv_gradweights_gemm 5 30 conv_gemm fast_compile fast_run gpuarray
@@ -148,6 +158,14 @@ NOT_EXECUTED = {
         "local_gpu_solve local_gpu_magma_matrix_inverse local_gpu_magma_svd local_gpu_magma_qr local_gpu_magma_qr_incomplete "
         "local_gpu_magma_eigh".split(),
         "needs a CUDA device; see test_linalg",
+    ),
+    **dict.fromkeys(
+        (
+            "local_abstractconv_cudnn local_abstractconv_gi_cudnn local_abstractconv_gw_cudnn local_dnn_conv_alpha_merge "
+            "local_dnn_conv_output_merge local_dnn_convi_alpha_merge local_dnn_convi_output_merge "
+            "local_dnn_convw_alpha_merge local_dnn_convw_output_merge"
+        ).split(),
+        "needs cuDNN; see test_dnn_conv",
     ),
 }
 

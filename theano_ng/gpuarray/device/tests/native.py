@@ -66,6 +66,27 @@ class DnnTensor(Structure):
     ]
 
 
+class DnnConvolution(ctypes.Structure):
+    """The C structure `dnn_convolution`."""
+
+    _fields_ = [
+        ("axes", c_int),
+        ("pad", c_int * 3),
+        ("stride", c_int * 3),
+        ("dilation", c_int * 3),
+        ("groups", c_int),
+        ("flip", c_int),
+        ("compute", c_int),
+        ("tf32", c_int),
+    ]
+
+
+class DnnChoice(ctypes.Structure):
+    """The C structure `dnn_choice`."""
+
+    _fields_ = [("algorithm", c_int), ("deterministic", c_int), ("kept", POINTER(c_int64)), ("most", c_size_t)]
+
+
 class PoolCounts(Structure):
     _fields_ = [(name, c_size_t) for name in "in_use reserved peak blocks allocations".split()]
 
@@ -149,6 +170,13 @@ _PROTOTYPES = {
     "cudnn_softmax": (c_int, [c_void_p, c_int, c_int, *[POINTER(DnnTensor)] * 2]),
     "cudnn_softmax_gradient": (c_int, [c_void_p, c_int, c_int, *[POINTER(DnnTensor)] * 3]),
     "cudnn_reduce": (c_int, [c_void_p, c_int, c_int, *[POINTER(DnnTensor)] * 2, c_void_p]),
+    "cudnn_convolve": (
+        c_int,
+        [
+            *[c_void_p, c_int, POINTER(DnnConvolution), POINTER(DnnChoice), c_double],
+            *[POINTER(DnnTensor), POINTER(DnnTensor), c_double, POINTER(DnnTensor)],
+        ],
+    ),
     "pool_count": (None, [c_void_p, POINTER(PoolCounts)]),
     "pool_trim": (None, [c_void_p]),
     "device_message": (c_char_p, []),

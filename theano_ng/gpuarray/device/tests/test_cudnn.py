@@ -469,6 +469,22 @@ class TestInterface(unittest.TestCase):
         for name in names:
             getattr(library, name)
 
+    def test_convolutions(self):
+        """The library accepts the descriptors that cudnn_conv.c sets. No device is needed."""
+        library, filter_, convolution = ctypes.CDLL(self.path), c_void_p(), c_void_p()
+        self.assertEqual(library.cudnnCreateFilterDescriptor(byref(filter_)), 0)
+        self.assertEqual(library.cudnnCreateConvolutionDescriptor(byref(convolution)), 0)
+        for axes, dtype, mode in itertools.product((2, 3), range(3), range(2)):
+            numbers = (ctypes.c_int * 5)(6, 4, 3, 2, 1)
+            self.assertEqual(library.cudnnSetFilterNdDescriptor(filter_, dtype, 0, 2 + axes, numbers), 0)
+            rows = [(ctypes.c_int * 3)(*row) for row in ((1, 0, 2), (1, 2, 1), (2, 1, 3))]
+            self.assertEqual(library.cudnnSetConvolutionNdDescriptor(convolution, axes, *rows, mode, dtype), 0)
+            for math in (0, 1, 3):
+                self.assertEqual(library.cudnnSetConvolutionMathType(convolution, math), 0)
+            self.assertEqual(library.cudnnSetConvolutionGroupCount(convolution, 2), 0)
+        self.assertEqual(library.cudnnDestroyConvolutionDescriptor(convolution), 0)
+        self.assertEqual(library.cudnnDestroyFilterDescriptor(filter_), 0)
+
     def test_descriptors(self):
         """The library accepts the descriptors that cudnn_*.c set, and refuses what the code refuses. No device is needed."""
         library, tensor, reduction = ctypes.CDLL(self.path), c_void_p(), c_void_p()
