@@ -86,14 +86,6 @@ MISSING = {
         "gpuarray.dnn.dnn_gradinput gpuarray.dnn.dnn_gradinput3d gpuarray.dnn.dnn_gradweight "
         "gpuarray.dnn.dnn_gradweight3d"
     ),
-    "pooling by cuDNN": (
-        "gpuarray.dnn.GpuDnnPool gpuarray.dnn.GpuDnnPoolBase gpuarray.dnn.GpuDnnPoolDesc "
-        "gpuarray.dnn.GpuDnnPoolGrad gpuarray.dnn.dnn_pool"
-    ),
-    "batch normalization by cuDNN": (
-        "gpuarray.dnn.GpuDnnBatchNorm gpuarray.dnn.GpuDnnBatchNormGrad gpuarray.dnn.GpuDnnBatchNormInference "
-        "gpuarray.dnn.dnn_batch_normalization_test gpuarray.dnn.dnn_batch_normalization_train"
-    ),
     "recurrent networks and dropout by cuDNN": (
         "gpuarray.dnn.GpuDnnDropoutOp gpuarray.dnn.GpuDnnRNNGradInputs gpuarray.dnn.GpuDnnRNNGradWeights "
         "gpuarray.dnn.GpuDnnRNNOp gpuarray.dnn.RNNBlock gpuarray.dnn.dropout"

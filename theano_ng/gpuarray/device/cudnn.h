@@ -40,4 +40,37 @@ int cudnn_softmax_gradient(gpucontext *, int algorithm, int mode, const dnn_tens
 int cudnn_reduce(gpucontext *, int operation, int accumulate, const dnn_tensor *x, const dnn_tensor *y,
                  gpudata *indices);
 
+/* The windows of pooling, along the last 2 or 3 axes. `mode` is a constant CUDNN_POOLING_..., `nd` the number of axes. */
+typedef struct {
+    int mode, nd, window[3], pad[3], stride[3];
+} dnn_windows;
+
+/* Pool x to y. Both have the same type, and are in C order. */
+int cudnn_pool(gpucontext *, const dnn_windows *, const dnn_tensor *x, const dnn_tensor *y);
+/* Compute the gradient dx with respect to x from x, the result y, and its gradient dy. All are in C order. For averages,
+ * the elements of x and y are not read. */
+int cudnn_pool_gradient(gpucontext *, const dnn_windows *, const dnn_tensor *y, const dnn_tensor *dy,
+                        const dnn_tensor *x, const dnn_tensor *dx);
+
+/* Arguments of batch normalization. x and y have 4 or 5 axes, and the same type and shape. The statistics have length 1
+ * along the axes over which is averaged, are in C order, and have type float64 for float64 arrays, else float32. */
+typedef struct {
+    int mode; /* CUDNN_BATCHNORM_... */
+    double epsilon;
+    const dnn_tensor *x, *y, *scale, *bias;
+    const dnn_tensor *mean;
+    const dnn_tensor *spread; /* variance + epsilon to the power -1/2; for cudnn_normalize_by(): the variance */
+} dnn_normalization;
+
+/* Normalize x by its own mean and variance, and store these in mean and spread. If running_mean is not NULL, store running
+ * averages, in which the new value has the weight `factor`. y may be x. */
+int cudnn_normalize(gpucontext *, const dnn_normalization *, double factor, const dnn_tensor *running_mean,
+                    const dnn_tensor *running_variance);
+/* Normalize x by a given mean and variance. y may be x. */
+int cudnn_normalize_by(gpucontext *, const dnn_normalization *);
+/* Compute the gradient dx of cudnn_normalize() with respect to x from the gradient dy of y, and the gradients of scale and
+ * bias. y and bias are not read. */
+int cudnn_normalize_gradient(gpucontext *, const dnn_normalization *, const dnn_tensor *dy, const dnn_tensor *dx,
+                             const dnn_tensor *dscale, const dnn_tensor *dbias);
+
 #endif

@@ -14,6 +14,7 @@ typedef struct cudnnContext *cudnnHandle_t;
 /* The descriptors are opaque here. */
 typedef struct cudnnTensorStruct *cudnnTensorDescriptor_t;
 typedef struct cudnnReduceTensorStruct *cudnnReduceTensorDescriptor_t;
+typedef struct cudnnPoolingStruct *cudnnPoolingDescriptor_t;
 
 /* The thousands of a status are its category. */
 enum {
@@ -62,6 +63,18 @@ enum {
     CUDNN_32BIT_INDICES = 0,
 };
 
+enum {
+    CUDNN_POOLING_MAX = 0,
+    CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING = 1,
+    CUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING = 2,
+    CUDNN_POOLING_MAX_DETERMINISTIC = 3,
+};
+
+enum {
+    CUDNN_BATCHNORM_PER_ACTIVATION = 0,
+    CUDNN_BATCHNORM_SPATIAL = 1,
+};
+
 /* The oldest supported version, as cudnnGetVersion() returns it: 9.0.0 */
 #define CUDNN_OLDEST 90000
 
@@ -105,9 +118,40 @@ enum {
        size_t workspace_size, const void *alpha, cudnnTensorDescriptor_t a_layout, const void *a, const void *beta, \
        cudnnTensorDescriptor_t c_layout, void *c))
 
-#define CUDNN_FUNCTIONS(X)     \
-    CUDNN_CORE_FUNCTIONS(X)    \
-    CUDNN_SOFTMAX_FUNCTIONS(X) \
-    CUDNN_REDUCTION_FUNCTIONS(X)
+#define CUDNN_POOLING_FUNCTIONS(X)                                                                                    \
+    X(cudnnCreatePoolingDescriptor, cudnnStatus_t, (cudnnPoolingDescriptor_t *))                                      \
+    X(cudnnSetPoolingNdDescriptor, cudnnStatus_t,                                                                     \
+      (cudnnPoolingDescriptor_t, int mode, int nan, int nd, const int window[], const int pad[], const int stride[])) \
+    X(cudnnDestroyPoolingDescriptor, cudnnStatus_t, (cudnnPoolingDescriptor_t))                                       \
+    X(cudnnPoolingForward, cudnnStatus_t,                                                                             \
+      (cudnnHandle_t, cudnnPoolingDescriptor_t, const void *alpha, cudnnTensorDescriptor_t x_layout, const void *x,   \
+       const void *beta, cudnnTensorDescriptor_t y_layout, void *y))                                                  \
+    X(cudnnPoolingBackward, cudnnStatus_t,                                                                            \
+      (cudnnHandle_t, cudnnPoolingDescriptor_t, const void *alpha, cudnnTensorDescriptor_t y_layout, const void *y,   \
+       cudnnTensorDescriptor_t dy_layout, const void *dy, cudnnTensorDescriptor_t x_layout, const void *x,            \
+       const void *beta, cudnnTensorDescriptor_t dx_layout, void *dx))
+
+#define CUDNN_NORMALIZATION_FUNCTIONS(X)                                                                              \
+    X(cudnnBatchNormalizationForwardTraining, cudnnStatus_t,                                                          \
+      (cudnnHandle_t, int mode, const void *alpha, const void *beta, cudnnTensorDescriptor_t x_layout, const void *x, \
+       cudnnTensorDescriptor_t y_layout, void *y, cudnnTensorDescriptor_t statistic, const void *scale,               \
+       const void *bias, double factor, void *running_mean, void *running_variance, double epsilon, void *mean,       \
+       void *invstd))                                                                                                 \
+    X(cudnnBatchNormalizationForwardInference, cudnnStatus_t,                                                         \
+      (cudnnHandle_t, int mode, const void *alpha, const void *beta, cudnnTensorDescriptor_t x_layout, const void *x, \
+       cudnnTensorDescriptor_t y_layout, void *y, cudnnTensorDescriptor_t statistic, const void *scale,               \
+       const void *bias, const void *mean, const void *variance, double epsilon))                                     \
+    X(cudnnBatchNormalizationBackward, cudnnStatus_t,                                                                 \
+      (cudnnHandle_t, int mode, const void *alpha, const void *beta, const void *alpha_params,                        \
+       const void *beta_params, cudnnTensorDescriptor_t x_layout, const void *x, cudnnTensorDescriptor_t dy_layout,   \
+       const void *dy, cudnnTensorDescriptor_t dx_layout, void *dx, cudnnTensorDescriptor_t statistic,                \
+       const void *scale, void *dscale, void *dbias, double epsilon, const void *mean, const void *invstd))
+
+#define CUDNN_FUNCTIONS(X)       \
+    CUDNN_CORE_FUNCTIONS(X)      \
+    CUDNN_SOFTMAX_FUNCTIONS(X)   \
+    CUDNN_REDUCTION_FUNCTIONS(X) \
+    CUDNN_POOLING_FUNCTIONS(X)   \
+    CUDNN_NORMALIZATION_FUNCTIONS(X)
 
 #endif

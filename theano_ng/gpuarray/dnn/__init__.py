@@ -42,9 +42,22 @@ __getattr__, __dir__, _names = lazy_names(
     {
         "theano_ng.gpuarray.basic_ops": "gpu_contiguous",
         "theano_ng.gpuarray.dnn.base": "_dnn_check_compile _dnn_check_version _dnn_lib _load_lib _make_handle",
+        "theano_ng.gpuarray.dnn.normalization": (
+            "GpuDnnBatchNorm GpuDnnBatchNormGrad GpuDnnBatchNormInference dnn_batch_normalization_test "
+            "dnn_batch_normalization_train"
+        ),
+        "theano_ng.gpuarray.dnn.pool": "GpuDnnPool GpuDnnPoolBase GpuDnnPoolDesc GpuDnnPoolGrad dnn_pool",
         "theano_ng.gpuarray.dnn.reduction": "GpuDnnReduction",
         "theano_ng.gpuarray.dnn.softmax": "GpuDnnSoftmax GpuDnnSoftmaxBase GpuDnnSoftmaxGrad",
         "theano_ng.gpuarray.opt.dnn.base": "NoCuDNNRaise",
+        "theano_ng.gpuarray.opt.dnn.normalization": (
+            "local_abstract_batch_norm_inference_cudnn local_abstract_batch_norm_train_cudnn "
+            "local_abstract_batch_norm_train_grad_cudnn local_batch_norm_inference_inplace "
+            "local_batch_norm_inplace_output local_batch_norm_inplace_running_mean local_batch_norm_inplace_running_var"
+        ),
+        "theano_ng.gpuarray.opt.dnn.pool": (
+            "local_gpua_avg_pool_dnn_grad_stride local_gpua_pool_dnn_alternative local_gpua_pool_dnn_grad_stride"
+        ),
         "theano_ng.gpuarray.opt.dnn.reduction": "local_cudnn_maxandargmax local_dnn_argmax local_dnn_reduction",
         "theano_ng.gpuarray.opt.dnn.softmax": (
             "local_gpua_logsoftmax_to_dnn local_gpua_softmax_dnn_grad local_log_softmax_dnn local_softmax_dnn"

@@ -17,10 +17,12 @@ from theano_ng.gof.op import COp, Op
 from theano_ng.gof.type import CDataType, generic
 from theano_ng.gpuarray.contexts import get_context
 from theano_ng.gpuarray.device import loader
+from theano_ng.gpuarray.elemwise import GpuElemwise
 from theano_ng.gpuarray.op import GpuOp
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.gpuarray.transfers import as_gpuarray_variable, infer_context_name
 from theano_ng.gpuarray.twin import at_least_float32, on_host, to_context_of
+from theano_ng.scalar import basic as scalar
 from theano_ng.tensor.type import TensorType
 
 _ADVICE = (
@@ -334,6 +336,16 @@ _on_host = weakref.WeakKeyDictionary()  # Apply -> a function that computes the 
 
 def _host_types(node):
     return [TensorType(at_least_float32(v.dtype), v.broadcastable) for v in node.inputs]
+
+
+def on_device(name, *inputs):
+    """Apply a scalar op with this name, such as "mul", to the elements of arrays on a device."""
+    return GpuElemwise(getattr(scalar, name))(*inputs)
+
+
+def in_dtype(v, dtype):
+    """Return a device variable, cast to `dtype` if it has another dtype."""
+    return v if v.dtype == dtype else GpuElemwise(scalar.Cast(scalar.get_scalar_type(dtype)))(v)
 
 
 def dnn_inputs(op, inputs, ndim):

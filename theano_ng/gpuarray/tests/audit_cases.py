@@ -225,6 +225,22 @@ def _by_cudnn():
     for name in ("add", "mul", "maximum", "minimum", "absmax", "avg", "norm1", "norm2"):
         op = dnn.GpuDnnReduction(name, (0, 2), "float32", "float32", False)
         rows.append(("GpuDnnReduction " + name, _on_device(op), [T3]))
+    for mode in ("max", "average_inc_pad", "average_exc_pad", "max_deterministic"):
+        pool = _on_device(lambda x, mode=mode: dnn.GpuDnnPool(mode)(x, (3, 2), (1, 2), (1, 0)))
+        grad = _on_device(lambda *v, mode=mode: dnn.GpuDnnPoolGrad(mode)(*v, (3, 2), (1, 2), (1, 0)))
+        small = IMAGE[:, :, :, :2]
+        rows += [("GpuDnnPool " + mode, pool, [IMAGE]), ("GpuDnnPoolGrad " + mode, grad, [IMAGE, small, small[::-1]])]
+    images, statistics = audit_nnet.IMAGES.astype("float32"), audit_nnet.CHANNELS
+    for cls, count, tied in (
+        (dnn.GpuDnnBatchNorm, 2, 1),
+        (dnn.GpuDnnBatchNormGrad, 3, 2),
+        (dnn.GpuDnnBatchNormInference, 3, 1),
+    ):
+        first = [images, images[::-1]][: 2 if cls is dnn.GpuDnnBatchNormGrad else 1]
+        more = [statistics[0]] if cls is dnn.GpuDnnBatchNormInference else []
+        inputs = [*first, *statistics[:count], *more]
+        places = audit_nnet.statistic_places(count + len(more), tied)
+        rows.append((cls.__name__, _on_device(lambda *v, cls=cls: cls("spatial")(*v, 1e-2)), inputs, places))
     return rows
 
 

@@ -66,6 +66,22 @@ class DnnTensor(Structure):
     ]
 
 
+class DnnWindows(Structure):
+    """The C structure `dnn_windows`."""
+
+    _fields_ = [(name, c_int) for name in ("mode", "nd")] + [(name, c_int * 3) for name in ("window", "pad", "stride")]
+
+
+class DnnNormalization(Structure):
+    """The C structure `dnn_normalization`."""
+
+    _fields_ = [
+        ("mode", c_int),
+        ("epsilon", c_double),
+        *[(name, POINTER(DnnTensor)) for name in ("x", "y", "scale", "bias", "mean", "spread")],
+    ]
+
+
 class PoolCounts(Structure):
     _fields_ = [(name, c_size_t) for name in "in_use reserved peak blocks allocations".split()]
 
@@ -149,6 +165,11 @@ _PROTOTYPES = {
     "cudnn_softmax": (c_int, [c_void_p, c_int, c_int, *[POINTER(DnnTensor)] * 2]),
     "cudnn_softmax_gradient": (c_int, [c_void_p, c_int, c_int, *[POINTER(DnnTensor)] * 3]),
     "cudnn_reduce": (c_int, [c_void_p, c_int, c_int, *[POINTER(DnnTensor)] * 2, c_void_p]),
+    "cudnn_pool": (c_int, [c_void_p, POINTER(DnnWindows), *[POINTER(DnnTensor)] * 2]),
+    "cudnn_pool_gradient": (c_int, [c_void_p, POINTER(DnnWindows), *[POINTER(DnnTensor)] * 4]),
+    "cudnn_normalize": (c_int, [c_void_p, POINTER(DnnNormalization), c_double, *[POINTER(DnnTensor)] * 2]),
+    "cudnn_normalize_by": (c_int, [c_void_p, POINTER(DnnNormalization)]),
+    "cudnn_normalize_gradient": (c_int, [c_void_p, POINTER(DnnNormalization), *[POINTER(DnnTensor)] * 4]),
     "pool_count": (None, [c_void_p, POINTER(PoolCounts)]),
     "pool_trim": (None, [c_void_p]),
     "device_message": (c_char_p, []),
