@@ -86,9 +86,9 @@ MISSING = {
         "gpuarray.dnn.dnn_gradinput gpuarray.dnn.dnn_gradinput3d gpuarray.dnn.dnn_gradweight "
         "gpuarray.dnn.dnn_gradweight3d"
     ),
-    "recurrent networks and dropout by cuDNN": (
-        "gpuarray.dnn.GpuDnnDropoutOp gpuarray.dnn.GpuDnnRNNGradInputs gpuarray.dnn.GpuDnnRNNGradWeights "
-        "gpuarray.dnn.GpuDnnRNNOp gpuarray.dnn.RNNBlock gpuarray.dnn.dropout"
+    "recurrent networks by cuDNN": (
+        "gpuarray.dnn.GpuDnnRNNGradInputs gpuarray.dnn.GpuDnnRNNGradWeights gpuarray.dnn.GpuDnnRNNOp "
+        "gpuarray.dnn.RNNBlock"
     ),
     "spatial transformers by cuDNN": (
         "gpuarray.dnn.GpuDnnTransformerGradI gpuarray.dnn.GpuDnnTransformerGradT "

@@ -73,4 +73,22 @@ int cudnn_normalize_by(gpucontext *, const dnn_normalization *);
 int cudnn_normalize_gradient(gpucontext *, const dnn_normalization *, const dnn_tensor *dy, const dnn_tensor *dx,
                              const dnn_tensor *dscale, const dnn_tensor *dbias);
 
+/* Dropout. The states of its random generator, and the choices that its gradient needs, are arrays of bytes (one axis, type
+ * GA_UBYTE). */
+
+/* Find the number of bytes of the states. */
+int cudnn_dropout_states(gpucontext *, size_t *size);
+/* Seed the states, and make a descriptor (a cudnnDropoutDescriptor_t) that refers to them. `rate` is the probability with
+ * which an element becomes 0. Free the descriptor before the states, by cudnn_dropout_free(), which accepts NULL. */
+int cudnn_dropout_make(gpucontext *, double rate, uint64_t seed, const dnn_tensor *states, void **descriptor);
+void cudnn_dropout_free(void *descriptor);
+/* Find the number of bytes of the choices for a tensor. */
+int cudnn_dropout_size(gpucontext *, const dnn_tensor *x, size_t *size);
+/* Set elements of x to 0, and divide the others by 1 - rate. x and y have the same strides. The states change. */
+int cudnn_dropout(gpucontext *, void *descriptor, const dnn_tensor *states, const dnn_tensor *x, const dnn_tensor *y,
+                  const dnn_tensor *choices);
+/* Compute the gradient dx with respect to x from the gradient dy, which has the same strides. */
+int cudnn_dropout_gradient(gpucontext *, void *descriptor, const dnn_tensor *dy, const dnn_tensor *dx,
+                           const dnn_tensor *choices);
+
 #endif

@@ -15,6 +15,7 @@ typedef struct cudnnContext *cudnnHandle_t;
 typedef struct cudnnTensorStruct *cudnnTensorDescriptor_t;
 typedef struct cudnnReduceTensorStruct *cudnnReduceTensorDescriptor_t;
 typedef struct cudnnPoolingStruct *cudnnPoolingDescriptor_t;
+typedef struct cudnnDropoutStruct *cudnnDropoutDescriptor_t;
 
 /* The thousands of a status are its category. */
 enum {
@@ -147,11 +148,30 @@ enum {
        const void *dy, cudnnTensorDescriptor_t dx_layout, void *dx, cudnnTensorDescriptor_t statistic,                \
        const void *scale, void *dscale, void *dbias, double epsilon, const void *mean, const void *invstd))
 
-#define CUDNN_FUNCTIONS(X)       \
-    CUDNN_CORE_FUNCTIONS(X)      \
-    CUDNN_SOFTMAX_FUNCTIONS(X)   \
-    CUDNN_REDUCTION_FUNCTIONS(X) \
-    CUDNN_POOLING_FUNCTIONS(X)   \
-    CUDNN_NORMALIZATION_FUNCTIONS(X)
+#define CUDNN_DROPOUT_FUNCTIONS(X)                                                                               \
+    X(cudnnCreateDropoutDescriptor, cudnnStatus_t, (cudnnDropoutDescriptor_t *))                                 \
+    X(cudnnDestroyDropoutDescriptor, cudnnStatus_t, (cudnnDropoutDescriptor_t))                                  \
+    X(cudnnDropoutGetStatesSize, cudnnStatus_t, (cudnnHandle_t, size_t *size))                                   \
+    X(cudnnDropoutGetReserveSpaceSize, cudnnStatus_t, (cudnnTensorDescriptor_t, size_t *size))                   \
+    X(cudnnSetDropoutDescriptor, cudnnStatus_t,                                                                  \
+      (cudnnDropoutDescriptor_t, cudnnHandle_t, float rate, void *states, size_t size, unsigned long long seed)) \
+    X(cudnnRestoreDropoutDescriptor, cudnnStatus_t,                                                              \
+      (cudnnDropoutDescriptor_t, cudnnHandle_t, float rate, void *states, size_t size, unsigned long long seed)) \
+    X(cudnnGetDropoutDescriptor, cudnnStatus_t,                                                                  \
+      (cudnnDropoutDescriptor_t, cudnnHandle_t, float *rate, void **states, unsigned long long *seed))           \
+    X(cudnnDropoutForward, cudnnStatus_t,                                                                        \
+      (cudnnHandle_t, cudnnDropoutDescriptor_t, cudnnTensorDescriptor_t x_layout, const void *x,                 \
+       cudnnTensorDescriptor_t y_layout, void *y, void *reserve, size_t size))                                   \
+    X(cudnnDropoutBackward, cudnnStatus_t,                                                                       \
+      (cudnnHandle_t, cudnnDropoutDescriptor_t, cudnnTensorDescriptor_t dy_layout, const void *dy,               \
+       cudnnTensorDescriptor_t dx_layout, void *dx, void *reserve, size_t size))
+
+#define CUDNN_FUNCTIONS(X)           \
+    CUDNN_CORE_FUNCTIONS(X)          \
+    CUDNN_SOFTMAX_FUNCTIONS(X)       \
+    CUDNN_REDUCTION_FUNCTIONS(X)     \
+    CUDNN_POOLING_FUNCTIONS(X)       \
+    CUDNN_NORMALIZATION_FUNCTIONS(X) \
+    CUDNN_DROPOUT_FUNCTIONS(X)
 
 #endif

@@ -42,6 +42,9 @@ __getattr__, __dir__, _names = lazy_names(
     {
         "theano_ng.gpuarray.basic_ops": "gpu_contiguous",
         "theano_ng.gpuarray.dnn.base": "_dnn_check_compile _dnn_check_version _dnn_lib _load_lib _make_handle",
+        "theano_ng.gpuarray.dnn.dropout_ops": (
+            "GpuDnnDropoutOp _DropoutDescriptor _make_dropout_desc dropout dropoutdesc_type"
+        ),
         "theano_ng.gpuarray.dnn.normalization": (
             "GpuDnnBatchNorm GpuDnnBatchNormGrad GpuDnnBatchNormInference dnn_batch_normalization_test "
             "dnn_batch_normalization_train"

@@ -10,6 +10,7 @@ import numpy as np
 from theano_ng.compile.function import function
 from theano_ng.compile.mode import Mode
 from theano_ng.configdefaults import config
+from theano_ng.gof.derivative import grad_not_implemented
 from theano_ng.gof.differentiate import Lop, Rop
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import NativeCode
@@ -329,6 +330,19 @@ class DnnOp(GpuOp, DnnBase):
             return [None] * len(outputs)
         directions = Rop(self.formula(*host), *map(list, zip(*moving)))
         return [to_context_of(d, out) for d, out in zip(directions, outputs)]
+
+
+class DeviceOp(DnnOp):
+    """The base class of Ops that only cuDNN computes: there is no formula. A subclass that is differentiable defines `L_op`."""
+
+    perform = Op.perform  # which is undefined
+
+    def grad(self, inputs, output_gradients):
+        reason = "cuDNN does not compute it"
+        return [grad_not_implemented(self, i, x, reason) for i, x in enumerate(inputs)]
+
+    def R_op(self, inputs, eval_points):
+        raise NotImplementedError("%s: cuDNN computes no directional derivatives" % self)
 
 
 _on_host = weakref.WeakKeyDictionary()  # Apply -> a function that computes the formula on the host

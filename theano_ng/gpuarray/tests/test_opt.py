@@ -76,6 +76,7 @@ pool_db local_gpua_avg_pool_dnn_grad_stride 0 cudnn
 abstract_batch_norm_db local_abstract_batch_norm_train_cudnn 0 batchnorm_dnn cudnn
 abstract_batch_norm_db local_abstract_batch_norm_train_grad_cudnn 0 batchnorm_dnn cudnn
 abstract_batch_norm_db local_abstract_batch_norm_inference_cudnn 0 batchnorm_dnn cudnn
+optdb local_dnn_dropout_inplace 60 fast_run gpuarray inplace
 optdb local_batch_norm_inplace_output 60 fast_run gpuarray inplace
 optdb local_batch_norm_inplace_running_mean 60 fast_run gpuarray inplace
 optdb local_batch_norm_inplace_running_var 60 fast_run gpuarray inplace
@@ -155,7 +156,7 @@ NOT_EXECUTED = {
             "local_abstract_batch_norm_train_cudnn local_abstract_batch_norm_train_grad_cudnn "
             "local_abstract_batch_norm_inference_cudnn local_batch_norm_inplace_output "
             "local_batch_norm_inplace_running_mean local_batch_norm_inplace_running_var "
-            "local_batch_norm_inference_inplace"
+            "local_batch_norm_inference_inplace local_dnn_dropout_inplace"
         ).split(),
         "needs cuDNN; see test_dnn",
     ),
