@@ -86,10 +86,6 @@ MISSING = {
         "gpuarray.dnn.dnn_gradinput gpuarray.dnn.dnn_gradinput3d gpuarray.dnn.dnn_gradweight "
         "gpuarray.dnn.dnn_gradweight3d"
     ),
-    "recurrent networks by cuDNN": (
-        "gpuarray.dnn.GpuDnnRNNGradInputs gpuarray.dnn.GpuDnnRNNGradWeights gpuarray.dnn.GpuDnnRNNOp "
-        "gpuarray.dnn.RNNBlock"
-    ),
     "spatial transformers by cuDNN": (
         "gpuarray.dnn.GpuDnnTransformerGradI gpuarray.dnn.GpuDnnTransformerGradT "
         "gpuarray.dnn.GpuDnnTransformerGrid gpuarray.dnn.GpuDnnTransformerSampler gpuarray.dnn.dnn_spatialtf"

@@ -91,4 +91,46 @@ int cudnn_dropout(gpucontext *, void *descriptor, const dnn_tensor *states, cons
 int cudnn_dropout_gradient(gpucontext *, void *descriptor, const dnn_tensor *dy, const dnn_tensor *dx,
                            const dnn_tensor *choices);
 
+/* Recurrent networks, which read sequences of vectors. A descriptor (a cudnnRNNDescriptor_t) knows all but the lengths of the
+ * vectors. All arrays are in C order and of one type. `directions` is 1 or 2. */
+typedef struct {
+    int mode;       /* CUDNN_RNN_RELU, CUDNN_RNN_TANH, CUDNN_LSTM or CUDNN_GRU */
+    int input_mode; /* CUDNN_LINEAR_INPUT or CUDNN_SKIP_INPUT */
+    int directions, typecode, hidden, layers;
+} dnn_network;
+
+/* Make a descriptor. `dropout` is a dropout descriptor that lives longer. If `tf32` is nonzero, float32 factors may be
+ * rounded to TF32. Free the descriptor by cudnn_rnn_free(), which accepts NULL. */
+int cudnn_rnn_make(gpucontext *, const dnn_network *, void *dropout, int tf32, void **descriptor);
+void cudnn_rnn_free(void *descriptor);
+int cudnn_rnn_network(gpucontext *, void *descriptor, dnn_network *);
+
+/* A network, and the shape (steps, batch, input) of its input x */
+typedef struct {
+    void *descriptor;
+    size_t steps, batch, input;
+} dnn_sequences;
+
+/* Find the numbers of bytes of the weights, and of the memory that leads from the results to gradients (`reserve`). */
+int cudnn_rnn_sizes(gpucontext *, const dnn_sequences *, size_t *weights, size_t *reserve);
+/* Find the bytes in front of a matrix and a bias in the weights; SIZE_MAX: there is none. `layer` counts the two directions
+ * of a layer as two layers. `id` counts matrices for inputs, then matrices for states. A matrix has `hidden` rows, in C order,
+ * and a bias has `hidden` elements. */
+int cudnn_rnn_part(gpucontext *, const dnn_sequences *, const dnn_tensor *weights, int layer, int id, size_t *matrix,
+                   size_t *bias);
+
+/* Arrays of a network: x (steps, batch, input), y (steps, batch, directions * hidden), and states (layers * directions,
+ * batch, hidden): before (hx, cx) and after (hy, cy) the sequence. cx and cy are NULL unless the network is an LSTM. */
+typedef struct {
+    const dnn_tensor *weights, *x, *y, *hx, *hy, *cx, *cy, *reserve;
+} dnn_run;
+
+int cudnn_rnn(gpucontext *, const dnn_sequences *, const dnn_run *);
+/* Compute gradients with respect to x, hx and cx from those of y, hy and cy; the latter two may be NULL. This changes
+ * `reserve`. hy and cy are not read. */
+int cudnn_rnn_gradient(gpucontext *, const dnn_sequences *, const dnn_run *, const dnn_run *gradients);
+/* Add the gradient with respect to the weights to gradients->weights. This must follow cudnn_rnn_gradient(). The weights, cx
+ * and the states after the sequence are not read. */
+int cudnn_rnn_weights_gradient(gpucontext *, const dnn_sequences *, const dnn_run *, const dnn_run *gradients);
+
 #endif

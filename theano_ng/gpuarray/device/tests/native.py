@@ -82,6 +82,24 @@ class DnnNormalization(Structure):
     ]
 
 
+class DnnNetwork(Structure):
+    """The C structure `dnn_network`."""
+
+    _fields_ = [(name, c_int) for name in "mode input_mode directions typecode hidden layers".split()]
+
+
+class DnnSequences(Structure):
+    """The C structure `dnn_sequences`."""
+
+    _fields_ = [("descriptor", c_void_p), *[(name, c_size_t) for name in ("steps", "batch", "input")]]
+
+
+class DnnRun(Structure):
+    """The C structure `dnn_run`."""
+
+    _fields_ = [(name, POINTER(DnnTensor)) for name in "weights x y hx hy cx cy reserve".split()]
+
+
 class PoolCounts(Structure):
     _fields_ = [(name, c_size_t) for name in "in_use reserved peak blocks allocations".split()]
 
@@ -176,6 +194,17 @@ _PROTOTYPES = {
     "cudnn_dropout_size": (c_int, [c_void_p, POINTER(DnnTensor), POINTER(c_size_t)]),
     "cudnn_dropout": (c_int, [c_void_p, c_void_p, *[POINTER(DnnTensor)] * 4]),
     "cudnn_dropout_gradient": (c_int, [c_void_p, c_void_p, *[POINTER(DnnTensor)] * 3]),
+    "cudnn_rnn_make": (c_int, [c_void_p, POINTER(DnnNetwork), c_void_p, c_int, POINTER(c_void_p)]),
+    "cudnn_rnn_free": (None, [c_void_p]),
+    "cudnn_rnn_network": (c_int, [c_void_p, c_void_p, POINTER(DnnNetwork)]),
+    "cudnn_rnn_sizes": (c_int, [c_void_p, POINTER(DnnSequences), *[POINTER(c_size_t)] * 2]),
+    "cudnn_rnn_part": (
+        c_int,
+        [c_void_p, POINTER(DnnSequences), POINTER(DnnTensor), c_int, c_int, *[POINTER(c_size_t)] * 2],
+    ),
+    "cudnn_rnn": (c_int, [c_void_p, POINTER(DnnSequences), POINTER(DnnRun)]),
+    "cudnn_rnn_gradient": (c_int, [c_void_p, POINTER(DnnSequences), *[POINTER(DnnRun)] * 2]),
+    "cudnn_rnn_weights_gradient": (c_int, [c_void_p, POINTER(DnnSequences), *[POINTER(DnnRun)] * 2]),
     "pool_count": (None, [c_void_p, POINTER(PoolCounts)]),
     "pool_trim": (None, [c_void_p]),
     "device_message": (c_char_p, []),
