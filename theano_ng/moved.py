@@ -86,10 +86,6 @@ MISSING = {
         "gpuarray.dnn.dnn_gradinput gpuarray.dnn.dnn_gradinput3d gpuarray.dnn.dnn_gradweight "
         "gpuarray.dnn.dnn_gradweight3d"
     ),
-    "spatial transformers by cuDNN": (
-        "gpuarray.dnn.GpuDnnTransformerGradI gpuarray.dnn.GpuDnnTransformerGradT "
-        "gpuarray.dnn.GpuDnnTransformerGrid gpuarray.dnn.GpuDnnTransformerSampler gpuarray.dnn.dnn_spatialtf"
-    ),
 }
 """A feature that does not exist yet -> the modules and names that it has in Theano 1.0, separated by blanks."""
 

@@ -133,4 +133,16 @@ int cudnn_rnn_gradient(gpucontext *, const dnn_sequences *, const dnn_run *, con
  * and the states after the sequence are not read. */
 int cudnn_rnn_weights_gradient(gpucontext *, const dnn_sequences *, const dnn_run *, const dnn_run *gradients);
 
+/* Spatial transformers. All arrays are in C order and of one type. theta (n, 2, 3) has a matrix for each image, grid (n, h, w, 2)
+ * has for each pixel of a new image the point x, y of the image from which it is taken. The corners of an image are -1 and 1.
+ */
+
+/* Compute grid, where x and y are the products of the rows of a matrix with (x, y, 1) of the new pixel. */
+int cudnn_grid(gpucontext *, size_t channels, const dnn_tensor *theta, const dnn_tensor *grid);
+int cudnn_grid_gradient(gpucontext *, size_t channels, const dnn_tensor *dgrid, const dnn_tensor *dtheta);
+/* Compute y (n, channels, h, w) by bilinear interpolation of x (n, channels, rows, columns), which is 0 outside. */
+int cudnn_sample(gpucontext *, const dnn_tensor *x, const dnn_tensor *grid, const dnn_tensor *y);
+int cudnn_sample_gradient(gpucontext *, const dnn_tensor *x, const dnn_tensor *grid, const dnn_tensor *dy,
+                          const dnn_tensor *dx, const dnn_tensor *dgrid);
+
 #endif

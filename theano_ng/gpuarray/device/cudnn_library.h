@@ -16,6 +16,7 @@ typedef struct cudnnTensorStruct *cudnnTensorDescriptor_t;
 typedef struct cudnnReduceTensorStruct *cudnnReduceTensorDescriptor_t;
 typedef struct cudnnPoolingStruct *cudnnPoolingDescriptor_t;
 typedef struct cudnnDropoutStruct *cudnnDropoutDescriptor_t;
+typedef struct cudnnSpatialTransformerStruct *cudnnSpatialTransformerDescriptor_t;
 typedef struct cudnnRNNStruct *cudnnRNNDescriptor_t;
 typedef struct cudnnRNNDataStruct *cudnnRNNDataDescriptor_t;
 
@@ -95,6 +96,10 @@ enum {
     CUDNN_DEFAULT_MATH = 0,
     CUDNN_TENSOR_OP_MATH = 1,
     CUDNN_FMA_MATH = 3,
+};
+
+enum {
+    CUDNN_SAMPLER_BILINEAR = 0,
 };
 
 /* A flag, as CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_UNPACKED needs it */
@@ -230,6 +235,23 @@ enum {
        const void *y, size_t weights_size, void *dweights, size_t workspace_size, void *workspace,                     \
        size_t reserve_size, void *reserve))
 
+#define CUDNN_TRANSFORMER_FUNCTIONS(X)                                                                          \
+    X(cudnnCreateSpatialTransformerDescriptor, cudnnStatus_t, (cudnnSpatialTransformerDescriptor_t *))          \
+    X(cudnnSetSpatialTransformerNdDescriptor, cudnnStatus_t,                                                    \
+      (cudnnSpatialTransformerDescriptor_t, int sampler, int type, int nd, const int dims[]))                   \
+    X(cudnnDestroySpatialTransformerDescriptor, cudnnStatus_t, (cudnnSpatialTransformerDescriptor_t))           \
+    X(cudnnSpatialTfGridGeneratorForward, cudnnStatus_t,                                                        \
+      (cudnnHandle_t, cudnnSpatialTransformerDescriptor_t, const void *theta, void *grid))                      \
+    X(cudnnSpatialTfGridGeneratorBackward, cudnnStatus_t,                                                       \
+      (cudnnHandle_t, cudnnSpatialTransformerDescriptor_t, const void *dgrid, void *dtheta))                    \
+    X(cudnnSpatialTfSamplerForward, cudnnStatus_t,                                                              \
+      (cudnnHandle_t, cudnnSpatialTransformerDescriptor_t, const void *alpha, cudnnTensorDescriptor_t x_layout, \
+       const void *x, const void *grid, const void *beta, cudnnTensorDescriptor_t y_layout, void *y))           \
+    X(cudnnSpatialTfSamplerBackward, cudnnStatus_t,                                                             \
+      (cudnnHandle_t, cudnnSpatialTransformerDescriptor_t, const void *alpha, cudnnTensorDescriptor_t x_layout, \
+       const void *x, const void *beta, cudnnTensorDescriptor_t dx_layout, void *dx, const void *alpha_grid,    \
+       cudnnTensorDescriptor_t dy_layout, const void *dy, const void *grid, const void *beta_grid, void *dgrid))
+
 #define CUDNN_FUNCTIONS(X)           \
     CUDNN_CORE_FUNCTIONS(X)          \
     CUDNN_SOFTMAX_FUNCTIONS(X)       \
@@ -237,6 +259,7 @@ enum {
     CUDNN_POOLING_FUNCTIONS(X)       \
     CUDNN_NORMALIZATION_FUNCTIONS(X) \
     CUDNN_DROPOUT_FUNCTIONS(X)       \
-    CUDNN_RNN_FUNCTIONS(X)
+    CUDNN_RNN_FUNCTIONS(X)           \
+    CUDNN_TRANSFORMER_FUNCTIONS(X)
 
 #endif

@@ -56,6 +56,9 @@ __getattr__, __dir__, _names = lazy_names(
             "_make_rnn_desc _split_rnn_params rnndesc_type"
         ),
         "theano_ng.gpuarray.dnn.softmax": "GpuDnnSoftmax GpuDnnSoftmaxBase GpuDnnSoftmaxGrad",
+        "theano_ng.gpuarray.dnn.transformer": (
+            "GpuDnnTransformerGradI GpuDnnTransformerGradT GpuDnnTransformerGrid GpuDnnTransformerSampler dnn_spatialtf"
+        ),
         "theano_ng.gpuarray.opt.dnn.base": "NoCuDNNRaise",
         "theano_ng.gpuarray.opt.dnn.normalization": (
             "local_abstract_batch_norm_inference_cudnn local_abstract_batch_norm_train_cudnn "

@@ -241,6 +241,11 @@ def _by_cudnn():
         inputs = [*first, *statistics[:count], *more]
         places = audit_nnet.statistic_places(count + len(more), tied)
         rows.append((cls.__name__, _on_device(lambda *v, cls=cls: cls("spatial")(*v, 1e-2)), inputs, places))
+    maps = RNG.randn(2, 2, 3).astype("float32")
+    rows += [
+        ("dnn_spatialtf", _on_device(dnn.dnn_spatialtf), [IMAGE, maps]),
+        ("GpuDnnTransformerGradT", _on_device(dnn.GpuDnnTransformerGradT()), [IMAGE[:, :, :, :2]]),
+    ]
     return rows
 
 
