@@ -40,15 +40,15 @@ int cudnn_softmax_gradient(gpucontext *, int algorithm, int mode, const dnn_tens
 int cudnn_reduce(gpucontext *, int operation, int accumulate, const dnn_tensor *x, const dnn_tensor *y,
                  gpudata *indices);
 
-/* The windows of pooling, along the last 2 or 3 axes. `mode` is a constant CUDNN_POOLING_..., `nd` the number of axes. */
+/* The windows of pooling, along the last 2 or 3 axes. `mode` is a constant CUDNN_POOLING_..., `nd` their number. */
 typedef struct {
     int mode, nd, window[3], pad[3], stride[3];
 } dnn_windows;
 
 /* Pool x to y. Both have the same type, and are in C order. */
 int cudnn_pool(gpucontext *, const dnn_windows *, const dnn_tensor *x, const dnn_tensor *y);
-/* Compute the gradient dx with respect to x from x, the result y, and its gradient dy. All are in C order. For averages,
- * the elements of x and y are not read. */
+/* Compute the gradient dx with respect to x from x, the result y, and its gradient dy. All are in C order. For
+ * averages, the elements of x and y are not read. */
 int cudnn_pool_gradient(gpucontext *, const dnn_windows *, const dnn_tensor *y, const dnn_tensor *dy,
                         const dnn_tensor *x, const dnn_tensor *dx);
 
@@ -62,24 +62,24 @@ typedef struct {
     const dnn_tensor *spread; /* variance + epsilon to the power -1/2; for cudnn_normalize_by(): the variance */
 } dnn_normalization;
 
-/* Normalize x by its own mean and variance, and store these in mean and spread. If running_mean is not NULL, store running
- * averages, in which the new value has the weight `factor`. y may be x. */
+/* Normalize x by its own mean and variance, and store these in mean and spread. If running_mean is not NULL, store
+ * running averages, in which the new value has the weight `factor`. y may be x. */
 int cudnn_normalize(gpucontext *, const dnn_normalization *, double factor, const dnn_tensor *running_mean,
                     const dnn_tensor *running_variance);
 /* Normalize x by a given mean and variance. y may be x. */
 int cudnn_normalize_by(gpucontext *, const dnn_normalization *);
-/* Compute the gradient dx of cudnn_normalize() with respect to x from the gradient dy of y, and the gradients of scale and
- * bias. y and bias are not read. */
+/* Compute the gradient dx of cudnn_normalize() with respect to x from the gradient dy of y, and the gradients of scale
+ * and bias. y and bias are not read. */
 int cudnn_normalize_gradient(gpucontext *, const dnn_normalization *, const dnn_tensor *dy, const dnn_tensor *dx,
                              const dnn_tensor *dscale, const dnn_tensor *dbias);
 
-/* Dropout. The states of its random generator, and the choices that its gradient needs, are arrays of bytes (one axis, type
- * GA_UBYTE). */
+/* Dropout. The states of its random generator, and the choices that its gradient needs, are arrays of bytes (one axis,
+ * type GA_UBYTE). */
 
 /* Find the number of bytes of the states. */
 int cudnn_dropout_states(gpucontext *, size_t *size);
-/* Seed the states, and make a descriptor (a cudnnDropoutDescriptor_t) that refers to them. `rate` is the probability with
- * which an element becomes 0. Free the descriptor before the states, by cudnn_dropout_free(), which accepts NULL. */
+/* Seed the states, and make a descriptor (a cudnnDropoutDescriptor_t) that refers to them. `rate` is the probability
+ * with which an element becomes 0. Free the descriptor before the states by cudnn_dropout_free() (NULL is allowed). */
 int cudnn_dropout_make(gpucontext *, double rate, uint64_t seed, const dnn_tensor *states, void **descriptor);
 void cudnn_dropout_free(void *descriptor);
 /* Find the number of bytes of the choices for a tensor. */
@@ -91,8 +91,8 @@ int cudnn_dropout(gpucontext *, void *descriptor, const dnn_tensor *states, cons
 int cudnn_dropout_gradient(gpucontext *, void *descriptor, const dnn_tensor *dy, const dnn_tensor *dx,
                            const dnn_tensor *choices);
 
-/* Recurrent networks, which read sequences of vectors. A descriptor (a cudnnRNNDescriptor_t) knows all but the lengths of the
- * vectors. All arrays are in C order and of one type. `directions` is 1 or 2. */
+/* Recurrent networks, which read sequences of vectors. A descriptor (a cudnnRNNDescriptor_t) knows all but the lengths
+ * of the vectors. All arrays are in C order and of one type. `directions` is 1 or 2. */
 typedef struct {
     int mode;       /* CUDNN_RNN_RELU, CUDNN_RNN_TANH, CUDNN_LSTM or CUDNN_GRU */
     int input_mode; /* CUDNN_LINEAR_INPUT or CUDNN_SKIP_INPUT */
@@ -113,9 +113,9 @@ typedef struct {
 
 /* Find the numbers of bytes of the weights, and of the memory that leads from the results to gradients (`reserve`). */
 int cudnn_rnn_sizes(gpucontext *, const dnn_sequences *, size_t *weights, size_t *reserve);
-/* Find the bytes in front of a matrix and a bias in the weights; SIZE_MAX: there is none. `layer` counts the two directions
- * of a layer as two layers. `id` counts matrices for inputs, then matrices for states. A matrix has `hidden` rows, in C order,
- * and a bias has `hidden` elements. */
+/* Find the bytes in front of a matrix and a bias in the weights; SIZE_MAX: there is none. `layer` counts the two
+ * directions of a layer as two layers. `id` counts matrices for inputs, then matrices for states. A matrix has `hidden`
+ * rows, in C order, and a bias has `hidden` elements. */
 int cudnn_rnn_part(gpucontext *, const dnn_sequences *, const dnn_tensor *weights, int layer, int id, size_t *matrix,
                    size_t *bias);
 
@@ -129,12 +129,13 @@ int cudnn_rnn(gpucontext *, const dnn_sequences *, const dnn_run *);
 /* Compute gradients with respect to x, hx and cx from those of y, hy and cy; the latter two may be NULL. This changes
  * `reserve`. hy and cy are not read. */
 int cudnn_rnn_gradient(gpucontext *, const dnn_sequences *, const dnn_run *, const dnn_run *gradients);
-/* Add the gradient with respect to the weights to gradients->weights. This must follow cudnn_rnn_gradient(). The weights, cx
- * and the states after the sequence are not read. */
+/* Add the gradient with respect to the weights to gradients->weights. This must follow cudnn_rnn_gradient(). The
+ * weights, cx and the states after the sequence are not read. */
 int cudnn_rnn_weights_gradient(gpucontext *, const dnn_sequences *, const dnn_run *, const dnn_run *gradients);
 
-/* Spatial transformers. All arrays are in C order and of one type. theta (n, 2, 3) has a matrix for each image, grid (n, h, w, 2)
- * has for each pixel of a new image the point x, y of the image from which it is taken. The corners of an image are -1 and 1.
+/* Spatial transformers. All arrays are in C order and of one type. theta (n, 2, 3) has a matrix for each image, grid
+ * (n, h, w, 2) has for each pixel of a new image the point x, y of the image from which it is taken. The corners of an
+ * image are -1 and 1.
  */
 
 /* Compute grid, where x and y are the products of the rows of a matrix with (x, y, 1) of the new pixel. */

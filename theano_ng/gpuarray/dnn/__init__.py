@@ -52,8 +52,8 @@ __getattr__, __dir__, _names = lazy_names(
         "theano_ng.gpuarray.dnn.pool": "GpuDnnPool GpuDnnPoolBase GpuDnnPoolDesc GpuDnnPoolGrad dnn_pool",
         "theano_ng.gpuarray.dnn.reduction": "GpuDnnReduction",
         "theano_ng.gpuarray.dnn.rnn": (
-            "GpuDnnRNNGradInputs GpuDnnRNNGradWeights GpuDnnRNNOp RNNBlock _RNNDescriptor _RNNParamSize _RNNSplitParams "
-            "_make_rnn_desc _split_rnn_params rnndesc_type"
+            "GpuDnnRNNGradInputs GpuDnnRNNGradWeights GpuDnnRNNOp RNNBlock _RNNDescriptor _RNNParamSize "
+            "_RNNSplitParams _make_rnn_desc _split_rnn_params rnndesc_type"
         ),
         "theano_ng.gpuarray.dnn.softmax": "GpuDnnSoftmax GpuDnnSoftmaxBase GpuDnnSoftmaxGrad",
         "theano_ng.gpuarray.dnn.transformer": (

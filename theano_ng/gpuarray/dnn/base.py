@@ -333,7 +333,7 @@ class DnnOp(GpuOp, DnnBase):
 
 
 class DeviceOp(DnnOp):
-    """The base class of Ops that only cuDNN computes: there is no formula. A subclass that is differentiable defines `L_op`."""
+    """The base class of Ops that only cuDNN computes: there is no formula. Differentiable subclasses define `L_op`."""
 
     perform = Op.perform  # which is undefined
 

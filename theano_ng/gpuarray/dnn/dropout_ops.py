@@ -75,11 +75,12 @@ def _make_dropout_desc(dropout, seed, context_name):
 
 
 class GpuDnnDropoutOp(DeviceOp):
-    """Set random elements of an array on a CUDA device to 0, by cuDNN, and divide the others by the probability of keeping
-    them.
+    """Set random elements of an array on a CUDA device to 0, by cuDNN, and divide the others by the probability of
+    keeping them.
 
-    Inputs: inp, float16, float32 or float64; descriptor, of `dropoutdesc_type`; state, the states of the random generator.
-    Outputs: an array like inp, the new states, and the choices, bytes from which the gradient is computed.
+    Inputs: inp, float16, float32 or float64; descriptor, of the type ``dropoutdesc_type``; state, the states of the
+    random generator. Outputs: an array like inp, the new states, and the choices, bytes from which the gradient is
+    computed.
 
     Parameters
     ----------
@@ -125,8 +126,8 @@ class GpuDnnDropoutOp(DeviceOp):
 class _DropoutGrad(DeviceOp):
     """Gradient of `GpuDnnDropoutOp` with respect to its input.
 
-    Inputs: the gradient with respect to the first output, the descriptor, and the third output of `GpuDnnDropoutOp`. The
-    output is like the first input.
+    Inputs: the gradient with respect to the first output, the descriptor, and the third output of `GpuDnnDropoutOp`.
+    The output is like the first input.
     """
 
     __props__ = ()
@@ -175,7 +176,7 @@ def dropout(x, dropout=0.0, seed=4242):
     y : variable on a device
         Like x.
     descriptor : constant
-        Its value is of `dropoutdesc_type`. It cannot be pickled.
+        Its type is ``dropoutdesc_type``. It cannot be pickled.
     new_states : variable on a device
         The states of the generator after the computation, ``states.default_update``.
     states : shared variable

@@ -132,16 +132,17 @@ def _is_connected(g):
 
 
 class GpuDnnBatchNorm(_Normalization):
-    """Normalize by the statistics of the batch, on a CUDA device, by cuDNN. See `_Normalization` for the mode.
+    """Normalize by the statistics of the batch, on a CUDA device, by cuDNN.
 
-    Inputs: x (4 or 5 axes), float16, float32 or float64; scale and bias, with length 1 along the axes over which is averaged;
-    epsilon and running_average_factor, numbers on the host; and, with `running_averages`, running_mean and running_var.
-    Outputs: the normalized x, the means, ``1 / sqrt(variance + epsilon)``, and, with `running_averages`, the new averages.
-    The statistics have dtype float64 for float64, else float32.
+    Inputs: x (4 or 5 axes), float16, float32 or float64; scale and bias, with length 1 along the axes over which is
+    averaged; epsilon and running_average_factor, numbers on the host; and, with `running_averages`, running_mean and
+    running_var. Outputs: the normalized x, the means, ``1 / sqrt(variance + epsilon)``, and, with `running_averages`,
+    the new averages. The statistics have dtype float64 for float64, else float32.
 
     Parameters
     ----------
     mode : {"per-activation", "spatial"}
+        The average is over the first axis, or over all axes except the second.
     running_averages : bool
         Whether running averages are computed: the new value has the weight running_average_factor, and the variance of
         m elements is multiplied by m / (m - 1).
@@ -205,10 +206,15 @@ class GpuDnnBatchNorm(_Normalization):
 
 
 class GpuDnnBatchNormGrad(_Normalization):
-    """Gradient of `GpuDnnBatchNorm` with respect to x, scale and bias. See `_Normalization` for the mode.
+    """Gradient of `GpuDnnBatchNorm` with respect to x, scale and bias.
 
-    Inputs: x; dy, the gradient with respect to the normalized x; scale; x_mean and x_invstd, the second and third output of
-    `GpuDnnBatchNorm`; epsilon, a number on the host.
+    Inputs: x; dy, the gradient with respect to the normalized x; scale; x_mean and x_invstd, the second and third
+    output of `GpuDnnBatchNorm`; epsilon, a number on the host.
+
+    Parameters
+    ----------
+    mode : {"per-activation", "spatial"}
+        That of `GpuDnnBatchNorm`.
     """
 
     __props__ = ("mode",)
@@ -229,14 +235,15 @@ class GpuDnnBatchNormGrad(_Normalization):
 
 
 class GpuDnnBatchNormInference(_Normalization):
-    """Normalize by given statistics, on a CUDA device, by cuDNN. See `_Normalization` for the mode.
+    """Normalize by given statistics, on a CUDA device, by cuDNN.
 
-    Inputs: x (4 or 5 axes), float16, float32 or float64; scale, bias, estimated_mean and estimated_variance, with length 1
-    along the axes over which is averaged; epsilon, a number on the host. The output is like x.
+    Inputs: x (4 or 5 axes), float16, float32 or float64; scale, bias, estimated_mean and estimated_variance, with
+    length 1 along the axes over which is averaged; epsilon, a number on the host. The output is like x.
 
     Parameters
     ----------
     mode : {"per-activation", "spatial"}
+        The average is over the first axis, or over all axes except the second.
     inplace : bool
         Whether the output overwrites x.
     """
@@ -270,7 +277,7 @@ def with_axes(v, ndim):
 
 
 def _arguments(name, inputs, statistics, epsilon):
-    """Check the arguments of a function. Return the number of axes of the inputs, and all as arrays with 4 or 5 axes."""
+    """Check the arguments of a function. Return the number of axes of the inputs, and arrays with 4 or 5 axes."""
     context_name = infer_context_name(inputs, *statistics)
     arrays = [as_gpuarray_variable(v, context_name) for v in (inputs, *statistics)]
     ndim = arrays[0].ndim
@@ -351,8 +358,8 @@ def dnn_batch_normalization_test(inputs, gamma, beta, mean, var, mode="per-activ
         At most 5 axes, float16, float32 or float64. The first axis is that of the examples, the second that of the
         channels.
     gamma, beta, mean, var : tensor
-        Scale, bias, mean and variance. They have as many axes as the inputs, and length 1 along the first axis, and, in the
-        mode "spatial", along all axes except the second.
+        Scale, bias, mean and variance. They have as many axes as the inputs, and length 1 along the first axis, and, in
+        the mode "spatial", along all axes except the second.
     mode : {"per-activation", "spatial"}
     epsilon : float
         A number that is added to the variance, at least 1e-5.

@@ -103,7 +103,8 @@ class GpuDnnPoolDesc(Op):
             static const int window[] = {%(ws)s}, pad[] = {%(pad)s}, stride[] = {%(stride)s};
             int status = cudnnCreatePoolingDescriptor(&%(desc)s);
             if (status == 0)
-                status = cudnnSetPoolingNdDescriptor(%(desc)s, %(mode)d, CUDNN_PROPAGATE_NAN, %(nd)d, window, pad, stride);
+                status = cudnnSetPoolingNdDescriptor(%(desc)s, %(mode)d, CUDNN_PROPAGATE_NAN, %(nd)d, window, pad,
+                                                     stride);
             if (status != 0) {
                 PyErr_Format(PyExc_RuntimeError, "no pooling descriptor: status %%d of cuDNN", status);
                 %(fail)s
@@ -127,9 +128,9 @@ class GpuDnnPoolBase(DnnOp):
     Parameters
     ----------
     mode : {"max", "average_inc_pad", "average_exc_pad", "max_deterministic"}
-        The maximum or the average of a window. The average includes or excludes the elements of the margin. The old name
-        "average" means "average_inc_pad". For pooling itself, "max_deterministic" is the same as "max". Its gradient
-        always has the same bits.
+        The maximum or the average of a window. The average includes or excludes the elements of the margin. The old
+        name "average" means "average_inc_pad". For pooling itself, "max_deterministic" is the same as "max". Its
+        gradient always has the same bits.
 
     Raises
     ------
@@ -167,8 +168,8 @@ class GpuDnnPoolBase(DnnOp):
 class GpuDnnPool(GpuDnnPoolBase):
     """Pool images or volumes on a CUDA device, by cuDNN. See `GpuDnnPoolBase` for the mode.
 
-    Inputs: img (batch, channels, and 2 or 3 pooled axes), float16, float32 or float64, and the integer vectors ws, stride
-    and pad on the host. The output has the same type.
+    Inputs: img (batch, channels, and 2 or 3 pooled axes), float16, float32 or float64, and the integer vectors ws,
+    stride and pad on the host. The output has the same type.
 
     Raises
     ------
@@ -205,13 +206,13 @@ class GpuDnnPool(GpuDnnPoolBase):
 class GpuDnnPoolGrad(GpuDnnPoolBase):
     """Gradient of `GpuDnnPool` with respect to the image. See `GpuDnnPoolBase` for the mode.
 
-    Inputs: inp, the image; out, the result of `GpuDnnPool`; out_grad, the gradient with respect to it; the integer vectors
-    ws, stride and pad on the host. The output is like inp.
+    Inputs: inp, the image; out, the result of `GpuDnnPool`; out_grad, the gradient with respect to it; the integer
+    vectors ws, stride and pad on the host. The output is like inp.
 
     Notes
     -----
-    cuDNN does not say which elements get the gradient of a maximum if several elements of the window are maximal. The Ops
-    of `tensor.signal.pool` and `gpuarray.pool` give it to all of them.
+    cuDNN does not say which elements get the gradient of a maximum if several elements of the window are maximal. The
+    Ops of `tensor.signal.pool` and `gpuarray.pool` give it to all of them.
     """
 
     def make_node(self, inp, out, out_grad, ws, stride, pad):

@@ -192,10 +192,10 @@ def _of_rank_3(like):
 class GpuDnnRNNOp(DeviceOp):
     """Apply a recurrent network to sequences, on a CUDA device, by cuDNN. See `RNNBlock`.
 
-    Inputs: desc, the descriptor; w, the weights, a vector; x (steps, examples, elements); hx (layers * directions, examples,
-    hidden size), the states before the first step; cx, for an LSTM, the memory before the first step. Outputs: bytes from
-    which the gradients are computed; y (steps, examples, directions * hidden size); hy, the states after the last step; cy,
-    for an LSTM.
+    Inputs: desc, the descriptor; w, the weights, a vector; x (steps, examples, elements); hx (layers * directions,
+    examples, hidden size), the states before the first step; cx, for an LSTM, the memory before the first step.
+    Outputs: bytes from which the gradients are computed; y (steps, examples, directions * hidden size); hy, the states
+    after the last step; cy, for an LSTM.
 
     Parameters
     ----------
@@ -263,8 +263,8 @@ class GpuDnnRNNOp(DeviceOp):
 class GpuDnnRNNGradInputs(DeviceOp):
     """Gradient of `GpuDnnRNNOp` with respect to x, hx and cx.
 
-    Inputs: desc, x, y, the gradients dy, dhy and dcy, w, hx, cx, and reserve, the first output of `GpuDnnRNNOp`. Without
-    `grad_h` and `grad_c`, dhy and dcy are None; cx is None unless the network is an LSTM. Outputs: bytes for
+    Inputs: desc, x, y, the gradients dy, dhy and dcy, w, hx, cx, and reserve, the first output of `GpuDnnRNNOp`.
+    Without `grad_h` and `grad_c`, dhy and dcy are None; cx is None unless the network is an LSTM. Outputs: bytes for
     `GpuDnnRNNGradWeights`, and the gradients with respect to x, hx and, for an LSTM, cx.
 
     Parameters
@@ -352,8 +352,8 @@ class RNNBlock:
         - "rnn_relu", "rnn_tanh": ``h = f(x.dot(W) + b + h.dot(R) + c)``, where f is ``relu`` or ``tanh``
         - "lstm": gates ``i, f, o = s(x.dot(W) + b + h.dot(R) + c)`` and ``n = tanh(x.dot(W) + b + h.dot(R) + c)``, each
           with its own matrices and biases; then the memory ``m = f * m + i * n``, and ``h = o * tanh(m)``
-        - "gru": gates ``r, u = s(x.dot(W) + b + h.dot(R) + c)`` and ``n = tanh(x.dot(W) + b + r * (h.dot(R) + c))``; then
-          ``h = (1 - u) * n + u * h``
+        - "gru": gates ``r, u = s(x.dot(W) + b + h.dot(R) + c)`` and ``n = tanh(x.dot(W) + b + r * (h.dot(R) + c))``;
+          then ``h = (1 - u) * n + u * h``
     input_mode : {"linear", "skip"}
         "skip": in the first layer, x is used instead of ``x.dot(W)``. The input must have `hidden_size` elements.
     direction_mode : {"unidirectional", "bidirectional"}
@@ -418,8 +418,8 @@ class RNNBlock:
         Returns
         -------
         list of GpuArray
-            Views of the value of `w`: assignments change the weights. For each part, the matrix (elements that are read,
-            hidden size), and the bias, a vector. The parts are
+            Views of the value of `w`: assignments change the weights. For each part, the matrix (elements that are
+            read, hidden size), and the bias, a vector. The parts are
 
             - "rnn_relu", "rnn_tanh": input, recurrent
             - "lstm": input input gate, input forget gate, input new memory, input output gate, and the same with

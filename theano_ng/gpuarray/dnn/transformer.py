@@ -1,5 +1,5 @@
-"""Spatial transformers by cuDNN (M. Jaderberg, K. Simonyan, A. Zisserman, K. Kavukcuoglu, Spatial Transformer Networks, 2015,
-arXiv:1506.02025).
+"""Spatial transformers by cuDNN (M. Jaderberg, K. Simonyan, A. Zisserman, K. Kavukcuoglu, Spatial Transformer Networks,
+2015, arXiv:1506.02025).
 """
 
 from theano_ng.gof.derivative import DisconnectedType
@@ -51,10 +51,10 @@ def _points(rows, columns, dtype):
 class GpuDnnTransformerGrid(_Transformer):
     """Compute the points of images from which the pixels of new images are taken, on a CUDA device, by cuDNN.
 
-    Inputs: theta (images, 2, 3), float16, float32 or float64, with an affine map for each image; out_dims, the shape (images,
-    channels, rows, columns) of the new images, as a tuple or an integer vector on the host. Output: a grid (images, rows,
-    columns, 2) with the products of the rows of theta and (x, y, 1), where x and y, the column and the row of the new
-    pixel, go from -1 to 1.
+    Inputs: theta (images, 2, 3), float16, float32 or float64, with an affine map for each image; out_dims, the shape
+    (images, channels, rows, columns) of the new images, as a tuple or an integer vector on the host. Output: a grid
+    (images, rows, columns, 2) with the products of the rows of theta and (x, y, 1), where x and y, the column and the
+    row of the new pixel, go from -1 to 1.
 
     Raises
     ------
@@ -137,8 +137,9 @@ def _sampled(img, grid):
 class GpuDnnTransformerSampler(_Transformer):
     """Take the pixels of new images from points of images, on a CUDA device, by cuDNN, with bilinear interpolation.
 
-    Inputs: img (images, channels, rows, columns), float16, float32 or float64; grid (images, new rows, new columns, 2), the
-    points x, y of the new pixels. Columns and rows of an image go from -1 to 1, and outside it is 0. Output: the new images.
+    Inputs: img (images, channels, rows, columns), float16, float32 or float64; grid (images, new rows, new columns, 2),
+    the points x, y of the new pixels. Columns and rows of an image go from -1 to 1, and outside it is 0. Output: the
+    new images.
 
     Raises
     ------

@@ -20,8 +20,8 @@ static PyGpuArrayObject *new_bytes(PyObject **out, PyGpuContextObject *context, 
     return gpu_alloc(out, context, 1, &size, GA_UBYTE);
 }
 
-/* Inputs: the rate and the seed, on the host. Outputs: a capsule with a cudnnDropoutDescriptor_t, and a copy of the states of
- * the generator that it refers to. */
+/* Inputs: the rate and the seed, on the host. Outputs: a capsule with a cudnnDropoutDescriptor_t, and a copy of the
+ * states of the generator that it refers to. */
 static int tng_descriptor(int nin, int nout, PyObject **in, PyObject **out, const struct descriptor_params *params)
 {
     (void)nin, (void)nout;
@@ -73,7 +73,7 @@ static dnn_tensor flat(const PyGpuArrayObject *a)
                         .strides = {1}};
 }
 
-/* Inputs: x, the descriptor, and the states. Outputs: x with some elements set to 0, the new states, and the choices. */
+/* Inputs: x, the descriptor, and the states. Outputs: x with some zeros, the new states, and the choices. */
 static int tng_dropout(int nin, int nout, PyObject **in, PyObject **out, const struct dropout_params *params)
 {
     (void)nin, (void)nout;
@@ -114,7 +114,7 @@ static int tng_dropout(int nin, int nout, PyObject **in, PyObject **out, const s
     return status;
 }
 
-/* Inputs: the gradient dy, the descriptor, and the choices. Output: the gradient with respect to the input of dropout. */
+/* Inputs: the gradient dy, the descriptor, and the choices. Output: the gradient with respect to x. */
 static int tng_dropout_gradient(int nin, int nout, PyObject **in, PyObject **out,
                                 const struct dropout_gradient_params *params)
 {

@@ -80,8 +80,8 @@ static PyGpuArrayObject *make(const Arrays *a, PyObject **out, int is_statistic)
                      is_statistic ? a->statistic : a->typecode);
 }
 
-/* Make an output that overwrites the input k, if `in_place`, and if cuDNN can write into its memory. Otherwise the output
- * is a new array. */
+/* Make an output that overwrites the input k, if `in_place`, and if cuDNN can write into its memory. Otherwise the
+ * output is a new array. */
 static PyGpuArrayObject *overwrite(const Arrays *a, PyObject **out, PyObject *input, int k, int in_place)
 {
     if (!in_place || (PyObject *)a->at[k] != input || !GpuArray_ISWRITEABLE(&a->at[k]->ga))
@@ -96,8 +96,8 @@ static int number(PyObject *value, double *result)
     return *result == -1 && PyErr_Occurred() ? -1 : 0;
 }
 
-/* Inputs: x (4 or 5 axes), scale, bias, epsilon and the weight of running averages, on the host, and, optionally, the running
- * mean and variance. Outputs: the normalized x, mean, (variance + epsilon)^(-1/2), and new running averages. */
+/* Inputs: x (4 or 5 axes), scale, bias, epsilon and the weight of running averages, on the host, and, optionally, the
+ * running mean and variance. Outputs: the normalized x, mean, (variance + epsilon)^(-1/2), and new running averages. */
 static int tng_train(int nin, int nout, PyObject **in, PyObject **out, const struct train_params *params)
 {
     static const char *const names[] = {NULL, "scale", "bias", NULL, NULL, "running_mean", "running_var"};

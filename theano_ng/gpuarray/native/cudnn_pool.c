@@ -57,8 +57,8 @@ static int tng_pool(int nin, int nout, PyObject **in, PyObject **out, const stru
     return dnn_result(y, code);
 }
 
-/* Inputs: x, the pooled x, the gradient with respect to it, and ws, stride and pad, on the host. Output: the gradient with
- * respect to x. */
+/* Inputs: x, the pooled x, the gradient with respect to it, and ws, stride and pad, on the host. Output: the gradient
+ * with respect to x. */
 static int tng_pool_gradient(int nin, int nout, PyObject **in, PyObject **out,
                              const struct pool_gradient_params *params)
 {

@@ -34,8 +34,8 @@ static int number(PyObject *value, int *result)
     return 0;
 }
 
-/* Inputs: numbers of hidden elements and of layers, the capsule of a dropout descriptor, input mode, direction and mode (constants
- * CUDNN_...), and typecode. Output: a capsule with a cudnnRNNDescriptor_t. */
+/* Inputs: numbers of hidden elements and of layers, the capsule of a dropout descriptor, input mode, direction and mode
+ * (constants CUDNN_...), and typecode. Output: a capsule with a cudnnRNNDescriptor_t. */
 static int tng_descriptor(int nin, int nout, PyObject **in, PyObject **out, const struct descriptor_params *params)
 {
     (void)nin, (void)nout;
@@ -92,7 +92,8 @@ static int check_input(const dnn_network *net, size_t input)
     return -1;
 }
 
-/* Inputs: the descriptor, the input size, and a typecode, which is not read. Output: the number of bytes of the weights. */
+/* Inputs: the descriptor, the input size, and a typecode, which is not read. Output: the number of bytes of the
+ * weights. */
 static int tng_weights_size(int nin, int nout, PyObject **in, PyObject **out, const struct weights_size_params *params)
 {
     (void)nin, (void)nout;
@@ -117,7 +118,8 @@ static int tng_weights_size(int nin, int nout, PyObject **in, PyObject **out, co
     return 0;
 }
 
-/* Store the numbers of bytes of the weights and of the reserve memory. Check the lengths of the weights and of the vectors. */
+/* Store the numbers of bytes of the weights and of the reserve memory. Check the lengths of the weights and of the
+ * vectors. */
 static int sizes_of(const PyGpuArrayObject *w, const dnn_sequences *s, dnn_network *net, size_t *weights,
                     size_t *reserve)
 {
@@ -152,8 +154,9 @@ static PyObject *view_of(PyGpuArrayObject *w, size_t place, unsigned nd, const s
                                          Py_None);
 }
 
-/* Inputs: the weights, the descriptor, the layer (which counts directions), the input size, and a typecode, which is not
- * read. Outputs: for each matrix, a view of it, in which a row belongs to an element that is read, and a view of its bias. */
+/* Inputs: the weights, the descriptor, the layer (which counts directions), the input size, and a typecode, which is
+ * not read. Outputs: for each matrix, a view of it, in which a row belongs to an element that is read, and a view of
+ * its bias. */
 static int tng_parts(int nin, int nout, PyObject **in, PyObject **out, const struct parts_params *params)
 {
     (void)nin;
@@ -256,8 +259,8 @@ static Shapes shapes_of(const dnn_network *net, const dnn_sequences *s)
                     .state = {(size_t)net->layers * directions, s->batch, hidden}};
 }
 
-/* Inputs: the descriptor, weights, x (steps, examples, elements), hx (layers * directions, examples, hidden elements), and, for
- * an LSTM, cx. Outputs: memory for gradients, y, hy, and, for an LSTM, cy. */
+/* Inputs: the descriptor, weights, x (steps, examples, elements), hx (layers * directions, examples, hidden elements),
+ * and, for an LSTM, cx. Outputs: memory for gradients, y, hy, and, for an LSTM, cy. */
 static int tng_forward(int nin, int nout, PyObject **in, PyObject **out, const struct forward_params *params)
 {
     static const char *const names[] = {NULL, "w", "x", "hx", "cx"};
@@ -318,9 +321,9 @@ done:
     return status;
 }
 
-/* Inputs: the descriptor, x, y, the gradients of y, and of hy and cy if `of_h` and `of_c`, weights, hx, cx for an LSTM, and the
- * memory that the forward computation has made. Outputs: new memory for weights_gradient, and the gradients with respect to x,
- * hx and cx. */
+/* Inputs: the descriptor, x, y, the gradients of y, and of hy and cy if `of_h` and `of_c`, weights, hx, cx for an LSTM,
+ * and the memory that the forward computation has made. Outputs: new memory for weights_gradient, and the gradients
+ * with respect to x, hx and cx. */
 static int tng_gradient(int nin, int nout, PyObject **in, PyObject **out, const struct gradient_params *params)
 {
     (void)nin;
@@ -377,8 +380,8 @@ done:
     return status;
 }
 
-/* Inputs: the descriptor, x, hx, y, the memory that `gradient` has made, and the weights. Output: the gradient with respect to
- * the weights. */
+/* Inputs: the descriptor, x, hx, y, the memory that `gradient` has made, and the weights. Output: the gradient with
+ * respect to the weights. */
 static int tng_weights_gradient(int nin, int nout, PyObject **in, PyObject **out,
                                 const struct weights_gradient_params *params)
 {

@@ -121,8 +121,8 @@ static int tng_sample(int nin, int nout, PyObject **in, PyObject **out, const st
     return status;
 }
 
-/* Inputs: images, a grid, and the gradient with respect to the new images. Outputs: the gradients with respect to the images and
- * the grid. */
+/* Inputs: images, a grid, and the gradient with respect to the new images. Outputs: the gradients with respect to the
+ * images and the grid. */
 static int tng_sample_gradient(int nin, int nout, PyObject **in, PyObject **out,
                                const struct sample_gradient_params *params)
 {

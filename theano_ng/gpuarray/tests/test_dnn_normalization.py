@@ -11,7 +11,7 @@ from theano_ng.compile.mode import Mode
 from theano_ng.gpuarray import dnn
 from theano_ng.gpuarray.device.tests.test_cudnn_normalize import PER_ACTIVATION, SPATIAL, axes_of
 from theano_ng.gpuarray.tests.cudnn import DTYPES, CudnnTest
-from theano_ng.gpuarray.tests.device import context, gpu_variable
+from theano_ng.gpuarray.tests.device import LAYOUTS, context, gpu_variable
 from theano_ng.gpuarray.type import GpuArrayType, gpuarray_shared_constructor
 from theano_ng.tensor.nnet.bn import batch_normalization_test, batch_normalization_train
 
@@ -42,8 +42,13 @@ class NormalizationTest(CudnnTest):
         """Return a variable for images, and variables for statistics."""
         return [self.variable(dtype, ndim), *[self.variable(wide(dtype), ndim) for _ in range(count)]]
 
-    def on_device(self, values):
-        return [self.placed(v) for v in values]
+    @property
+    def layouts(self):
+        """The layouts of inputs. cuDNN reads copies of all but the first; on the fake device, copies have no numbers."""
+        return LAYOUTS if self.kernels_run else LAYOUTS[:1]
+
+    def on_device(self, values, layout="C"):
+        return [self.placed(v, layout) for v in values]
 
     def each(self, count):
         """Yield cases with `count` statistics."""
@@ -67,11 +72,10 @@ class TestTraining(NormalizationTest):
             self.assertEqual([v.dtype for v in found], [dtype, wide(dtype), wide(dtype)])
             axes = axes_of(MODES[mode], value.ndim)
             self.assertEqual(found[1].broadcastable, tuple([axis in axes for axis in range(value.ndim)]))
-            for f in self.both(inputs, found):
-                for one, expected in zip(
-                    f(*self.on_device([value, *statistics])), normalized(value, *statistics, axes)
-                ):
-                    self.check(one, expected, self.tolerance(dtype))
+            expected = normalized(value, *statistics, axes)
+            for f, layout in itertools.product(self.both(inputs, found), self.layouts):
+                for one, right in zip(f(*self.on_device([value, *statistics], layout)), expected):
+                    self.check(one, right, self.tolerance(dtype))
 
     def test_running_averages(self):
         for dtype, mode, value, statistics in self.each(4):
@@ -105,8 +109,8 @@ class TestTraining(NormalizationTest):
             normal, m = (x - mean) * invstd, value.size / statistics[0].size
             total, product = [v.sum(axes, keepdims=True) for v in (dy, dy * normal)]
             expected = [statistics[0] * invstd * (dy - total / m - normal * product / m), product, total]
-            for f in self.both([*inputs, g], grads):
-                for one, right in zip(f(*self.on_device([value, *statistics, weight])), expected):
+            for f, layout in itertools.product(self.both([*inputs, g], grads), self.layouts):
+                for one, right in zip(f(*self.on_device([value, *statistics, weight], layout)), expected):
                     self.check(one, right, self.tolerance(dtype, 5))
 
     def test_derivatives(self):
@@ -331,6 +335,37 @@ class TestRules(NormalizationTest):
         for one, right in zip(f(*self.on_device([value, *given])), normalized(value, *given, (0, 2, 3))):
             self.check(one, right, 1e-4)
 
+    def test_random_programs(self):
+        """Programs for the host give the same numbers when the rules move them to cuDNN."""
+        for case in range(24):
+            ndim, mode = 4 + case % 2, list(MODES)[case // 2 % 2]
+            shape = (int(self.rng.integers(2, 5)), *map(int, self.rng.integers(1, 4, ndim - 1)))
+            axes = axes_of(MODES[mode], ndim)
+            values = [self.random("float64", *shape), *self.statistics("float64", mode, shape, 4)]
+            weight, there = self.random("float64", *shape), [self.variable("float64", ndim)]
+            there += [gpu_row(axes, ndim, self.name, "float64") for _ in range(4)]
+            x, scale, bias, mean, variance = [v.type.host_type()() for v in there]
+            g, device_g = T.TensorType("float64", (False,) * ndim)(), self.variable("float64", ndim)
+            trained = batch_normalization_train(x, scale, bias, axes, EPSILON, FACTOR, mean, variance)
+            outputs = [
+                *trained,
+                *theano.grad(None, [x, scale, bias], known_grads={trained[0]: g}),
+                batch_normalization_test(x, scale, bias, mean, variance, axes, EPSILON),
+            ]
+            inputs = [x, scale, bias, mean, variance, g]
+            with self.subTest(shape=shape, mode=mode):
+                expected = theano.function(inputs, outputs)(*values, weight)
+                replaced = dict(zip(inputs, map(T.as_tensor_variable, [*there, device_g])))
+                f = theano.function(
+                    [*there, device_g], theano.clone(outputs, replace=replaced), mode=self.device_mode("cudnn")
+                )
+                self.assertEqual(
+                    sorted([name for name in self.ops(f) if "Dnn" in name]),
+                    ["GpuDnnBatchNorm", "GpuDnnBatchNormGrad", "GpuDnnBatchNormInference"],
+                )
+                for one, right in zip(f(*self.on_device([*values, weight])), expected):
+                    self.check(one, right, 1e-9)
+
     def test_unknown_epsilon(self):
         """cuDNN needs an epsilon that is not negative, so the number must be known."""
         x, statistics = self.variable("float32", 4), [gpu_row((0, 2, 3), 4, self.name) for _ in range(2)]
@@ -352,9 +387,9 @@ class TestRules(NormalizationTest):
             theano.function([x], dnn.dnn_batch_normalization_train(x, x, x))
 
 
-def gpu_row(axes, ndim, name):
+def gpu_row(axes, ndim, name, dtype="float32"):
     """Return a variable for a statistic."""
-    return GpuArrayType("float32", [axis in axes for axis in range(ndim)], name)()
+    return GpuArrayType(dtype, [axis in axes for axis in range(ndim)], name)()
 
 
 if __name__ == "__main__":

@@ -214,6 +214,31 @@ class TestPooling(CudnnTest):
         f = theano.function([integers], pool_2d(T.as_tensor_variable(integers), (2, 2), ignore_border=True), mode=mode)
         self.assertNotIn("GpuDnnPool", self.ops(f))
 
+    def test_random_programs(self):
+        """Programs for the host give the same numbers when the rules move them to cuDNN."""
+        for case in range(40):
+            nd = 2 + case % 2
+            name = ("max", "average_inc_pad", "average_exc_pad")[case % 3]
+            shape = tuple(map(int, self.rng.integers(1, 7, 2 + nd)))
+            ws = [int(self.rng.integers(1, 5)) for _ in range(nd)]
+            stride, pad = [int(self.rng.integers(1, 4)) for _ in ws], [int(self.rng.integers(0, w)) for w in ws]
+            value = self.different("float64", shape)
+            x, g = [T.TensorType("float64", (False,) * len(shape))() for _ in range(2)]
+            y = (pool_2d if nd == 2 else pool_3d)(x, ws, ignore_border=True, stride=stride, pad=pad, mode=name)
+            dx = theano.grad(None, x, known_grads={y: g})
+            with self.subTest(shape=shape, ws=ws, stride=stride, pad=pad, mode=name):
+                expected, of_x = theano.function([x, g], [y, y.shape], on_unused_input="ignore")(value, value)
+                weight = self.random("float64", *of_x)
+                expected_dx = theano.function([x, g], dx)(value, weight)
+                there = {x: self.variable("float64", x.ndim), g: self.variable("float64", x.ndim)}
+                outputs = theano.clone([y, dx], replace={v: T.as_tensor_variable(w) for v, w in there.items()})
+                f = theano.function([there[x], there[g]], outputs, mode=self.device_mode("cudnn"))
+                self.assertEqual([name for name in self.ops(f) if "Dnn" in name], ["GpuDnnPool", "GpuDnnPoolGrad"])
+                found, found_dx = f(self.placed(value), self.placed(weight))
+                self.check(found, expected)
+                if expected.size or self.kernels_run:
+                    self.check(found_dx, expected_dx)
+
     def test_descriptor(self):
         """The descriptor for users' C code can be made, and its Op can be pickled."""
         self.needs_fakes()

@@ -11,7 +11,7 @@ from theano_ng.compile.mode import Mode
 from theano_ng.gpuarray import dnn
 from theano_ng.gpuarray.device.tests.test_cudnn_transformer import differences, grid_of, sampled
 from theano_ng.gpuarray.tests.cudnn import DTYPES, CudnnTest
-from theano_ng.gpuarray.tests.device import context, gpu_variable
+from theano_ng.gpuarray.tests.device import LAYOUTS, context, gpu_variable
 
 TOLERANCE = {"float16": 3e-2, "float32": 1e-4, "float64": 1e-5}
 
@@ -33,8 +33,11 @@ class TestTransformers(CudnnTest):
             self.assertEqual(out.type, img.type)
             value, maps = self.random(dtype, 2, 3, 4, 5), self.theta(dtype, 2)
             expected = sampled(value.astype("float64"), grid_of(maps.astype("float64"), *size))
-            for f in self.both([img, theta], out):
-                self.check(f(self.placed(value), self.placed(maps)), expected, TOLERANCE[dtype])
+            for f, layout in itertools.product(
+                self.both([img, theta], out), LAYOUTS if self.kernels_run else LAYOUTS[:1]
+            ):
+                given = self.placed(value, layout), self.placed(maps, layout)
+                self.check(f(*given), expected, TOLERANCE[dtype])
             shape = theano.function([img, theta], out.shape, mode="FAST_RUN", on_unused_input="ignore")
             self.assertEqual(tuple(shape(self.placed(value), self.placed(maps))), expected.shape)
 

@@ -35,8 +35,8 @@ def cell(mode, from_input, from_state, h, c):
 
 
 def apply(mode, directions, parts, x, hx, cx):
-    """Return y, hy and cy of a network. `parts` has, for each layer (and direction), the matrices (which may be None) and the
-    biases.
+    """Return y, hy and cy of a network. `parts` has, for each layer (and direction), the matrices (which may be None)
+    and the biases.
     """
     gates, hy, cy = GATES[mode], [], []
     for first in range(0, len(parts), directions):
@@ -283,7 +283,7 @@ class TestNetworks(WithCudnn):
         self.assertEqual([getattr(found, name) for name in names], [LSTM, LINEAR, 2, native.GA_FLOAT, 3, 2])
 
     def test_workspace(self):
-        """The workspace is allocated for each call; without memory, the error is a memory error, and later calls work."""
+        """The workspace is allocated for each call. Without memory, it is a memory error, and later calls work."""
         self.dnn.workspace = 8 << 20
         network = Network(self, "float32", GRU)
         self.state.capacity = 1 << 20

@@ -1,6 +1,6 @@
-"""Rules for batch normalization by cuDNN. The rules that move nodes to the device apply on request, because the package's
-own kernels compute the statistics and the result in one kernel, too, and fuse the normalization by given statistics with
-neighbouring operations.
+"""Rules for batch normalization by cuDNN. The rules that move nodes to the device apply on request, because the
+package's own kernels compute the statistics and the result in one kernel, too, and fuse the normalization by given
+statistics with neighbouring operations.
 """
 
 from theano_ng.gof.graph import Constant
@@ -134,7 +134,9 @@ def local_batch_norm_inplace_running_var(node):
 @register_inplace()
 @local_optimizer([GpuDnnBatchNormInference], inplace=True)
 def local_batch_norm_inference_inplace(node):
-    """GpuDnnBatchNormInference()(X, row, row, row, row)  ->  GpuDnnBatchNormInference(inplace=True)(X, row, row, row, row)"""
+    """GpuDnnBatchNormInference()(X, row, row, row, row)  ->
+    GpuDnnBatchNormInference(inplace=True)(X, row, row, row, row)
+    """
     if node.op.inplace:
         return False
     out = GpuDnnBatchNormInference(node.op.mode, inplace=True)(*node.inputs)

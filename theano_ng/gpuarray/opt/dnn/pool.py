@@ -1,5 +1,5 @@
-"""Rules for pooling by cuDNN. They apply on request, because the package's own kernels read and write each element once,
-too, and give the gradient of a maximum to all elements that are maximal, as the host does.
+"""Rules for pooling by cuDNN. They apply on request, because the package's own kernels read and write each element
+once, too, and give the gradient of a maximum to all elements that are maximal, as the host does.
 """
 
 from theano_ng.gpuarray.dnn.base import DTYPES
@@ -45,8 +45,8 @@ def local_gpua_pool_dnn_alternative(op, ctx_name, inputs, outputs):
 def local_gpua_pool_dnn_grad_stride(op, ctx_name, inputs, outputs):
     """MaxPoolGrad(True)(host(M), host(N), host(N), (2, 2))  ->  host(GpuDnnPoolGrad("max")(M, N, N, (2, 2)))
 
-    This applies only if the mode includes the tag ``cudnn``. If several elements of a window are maximal, cuDNN may give
-    the gradient to any of them.
+    This applies only if the mode includes the tag ``cudnn``. If several elements of a window are maximal, cuDNN may
+    give the gradient to any of them.
     """
     images, windows = _images(op, ctx_name, inputs)
     if images is None:

@@ -1,5 +1,5 @@
-/* Dropout of the fake cuDNN. The states are a number, which the random generator changes; the choices are a byte for each
- * element. */
+/* Dropout of the fake cuDNN. The states are a number, which the random generator changes; the choices are a byte for
+ * each element. */
 #include "fake_cudnn.h"
 
 enum { DROPOUT = NEXT_KIND + 101, STATES_SIZE = 64 };

@@ -1,8 +1,8 @@
 /* Recurrent networks of the fake cuDNN.
  *
- * The reserve memory begins with its state (`FORWARD`, `BACKWARD`). Then, for each layer, direction, step and example, it has
- * the numbers of a cell, as doubles: see `struct cell`. The gradient with respect to the weights needs what the gradient
- * with respect to the data has stored; with anything else it is NaN. */
+ * The reserve memory begins with its state (`FORWARD`, `BACKWARD`). Then, for each layer, direction, step and example,
+ * it has the numbers of a cell, as doubles: see `struct cell`. The gradient with respect to the weights needs what the
+ * gradient with respect to the data has stored; with anything else it is NaN. */
 #include <math.h>
 
 #include "fake_cudnn.h"
