@@ -272,16 +272,21 @@ class GpuDnnRNNGradInputs(DeviceOp):
     rnn_mode : {"rnn_relu", "rnn_tanh", "lstm", "gru"}
     grad_h, grad_c : bool
         Whether the gradients with respect to hy and cy are given.
+    inplace : bool
+        Whether the first output overwrites reserve. Otherwise the memory is copied.
     """
 
-    __props__ = ("rnn_mode", "grad_c", "grad_h")
+    __props__ = ("rnn_mode", "grad_c", "grad_h", "inplace")
 
-    def __init__(self, rnn_mode, grad_h, grad_c):
+    def __init__(self, rnn_mode, grad_h, grad_c, inplace=False):
         super().__init__()
         self.rnn_mode = _known("GpuDnnRNNGradInputs", "rnn_mode", rnn_mode, _RNN_MODES)
         self.grad_h, self.grad_c = bool(grad_h), bool(grad_c)
         if self.grad_c and rnn_mode != "lstm":
             raise ValueError("GpuDnnRNNGradInputs: only an LSTM has a gradient with respect to cy")
+        self.inplace = bool(inplace)
+        if self.inplace:
+            self.destroy_map = {0: [6 + self.grad_h + self.grad_c + (rnn_mode == "lstm")]}
 
     def make_node(self, desc, x, y, dy, dhy, dcy, w, hx, cx, reserve):
         _check_descriptor(self, desc)
@@ -298,6 +303,10 @@ class GpuDnnRNNGradInputs(DeviceOp):
         outputs = [_of_rank_3(arrays[0]) for _ in range(3 if cx is not None else 2)]
         return Apply(self, [desc, *arrays, reserve], [reserve.type(), *outputs])
 
+    def like(self, node):
+        """Return the outputs for the inputs of a node whose Op has the same flags."""
+        return Apply(self, node.inputs, [v.type() for v in node.outputs]).outputs
+
     def infer_shape(self, node, shapes):
         states = shapes[-3 if self.rnn_mode == "lstm" else -2]
         return [shapes[-1], shapes[1], *[states] * (len(node.outputs) - 2)]
@@ -306,8 +315,8 @@ class GpuDnnRNNGradInputs(DeviceOp):
         return True
 
     def native_code(self, node):
-        typecode = node.inputs[1].type.typecode
-        return self.dnn_code(node, "cudnn_rnn:gradient", typecode=typecode, of_h=self.grad_h, of_c=self.grad_c)
+        flags = {"of_h": self.grad_h, "of_c": self.grad_c, "in_place": self.inplace}
+        return self.dnn_code(node, "cudnn_rnn:gradient", typecode=node.inputs[1].type.typecode, **flags)
 
 
 class GpuDnnRNNGradWeights(DeviceOp):

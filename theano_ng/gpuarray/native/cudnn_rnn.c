@@ -8,8 +8,8 @@ NATIVE_FUNCTION(descriptor, context, tf32)
 NATIVE_FUNCTION(weights_size, context)
 NATIVE_FUNCTION(parts, typecode)
 NATIVE_FUNCTION(forward, typecode)
-/* of_h, of_c: whether the gradients of hy and of cy are inputs */
-NATIVE_FUNCTION(gradient, typecode, of_h, of_c)
+/* of_h, of_c: whether the gradients of hy and of cy are inputs; in_place: whether the last input is overwritten */
+NATIVE_FUNCTION(gradient, typecode, of_h, of_c, in_place)
 NATIVE_FUNCTION(weights_gradient, typecode)
 
 /* The context of the capsule is the capsule of the dropout descriptor. */
@@ -352,11 +352,12 @@ static int tng_gradient(int nin, int nout, PyObject **in, PyObject **out, const 
         || check_shape(hx, "hx", shapes.state) < 0 || (dhy && check_shape(dhy, "dhy", shapes.state) < 0)
         || (dcy && check_shape(dcy, "dcy", shapes.state) < 0) || (cx && check_shape(cx, "cx", shapes.state) < 0))
         goto done;
-    PyObject *copy = (PyObject *)pygpu_copy(kept, GA_C_ORDER);
-    if (copy == NULL)
+    PyObject *memory = params->in_place && GpuArray_ISWRITEABLE(&kept->ga) ? Py_NewRef((PyObject *)kept)
+                                                                           : (PyObject *)pygpu_copy(kept, GA_C_ORDER);
+    if (memory == NULL)
         goto done;
-    native_set(&out[0], copy);
-    made[0] = dnn_tensor_of((PyGpuArrayObject *)copy);
+    native_set(&out[0], memory);
+    made[0] = dnn_tensor_of((PyGpuArrayObject *)memory);
     for (int j = 1; j < nout; ++j) {
         if ((results[j] = make(&a, &out[j], 3, j == 1 ? shapes.x : shapes.state, typecode)) == NULL)
             goto done;

@@ -171,7 +171,10 @@ class TestNetworks(CudnnTest):
         first = theano.grad(None, [w, variables[0]], known_grads={y: g})
         second = theano.grad(None, [w, variables[0]], known_grads={hy: h})
         given = [self.placed(v) for v in (*inputs, self.random("float64", STEPS, BATCH, HIDDEN), inputs[1])]
-        together = self.compile([*variables, g, h], [*first, *second])(*given)
+        f = self.compile([*variables, g, h], [*first, *second])
+        in_place = [node.op.inplace for node in f.maker.fgraph.toposort() if "GradInputs" in type(node.op).__name__]
+        self.assertEqual(sorted(in_place), [False, True])  # the memory of one network can be overwritten once
+        together = f(*given)
         apart = [
             *self.compile([*variables, g], first)(*given[:4]),
             *self.compile([*variables, h], second)(*given[:3], given[4]),

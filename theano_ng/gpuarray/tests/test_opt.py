@@ -77,6 +77,7 @@ abstract_batch_norm_db local_abstract_batch_norm_train_cudnn 0 batchnorm_dnn cud
 abstract_batch_norm_db local_abstract_batch_norm_train_grad_cudnn 0 batchnorm_dnn cudnn
 abstract_batch_norm_db local_abstract_batch_norm_inference_cudnn 0 batchnorm_dnn cudnn
 optdb local_dnn_dropout_inplace 60 fast_run gpuarray inplace
+optdb local_dnn_rnn_gradient_inplace 60 fast_run gpuarray inplace
 optdb local_batch_norm_inplace_output 60 fast_run gpuarray inplace
 optdb local_batch_norm_inplace_running_mean 60 fast_run gpuarray inplace
 optdb local_batch_norm_inplace_running_var 60 fast_run gpuarray inplace
@@ -156,7 +157,7 @@ NOT_EXECUTED = {
             "local_abstract_batch_norm_train_cudnn local_abstract_batch_norm_train_grad_cudnn "
             "local_abstract_batch_norm_inference_cudnn local_batch_norm_inplace_output "
             "local_batch_norm_inplace_running_mean local_batch_norm_inplace_running_var "
-            "local_batch_norm_inference_inplace local_dnn_dropout_inplace"
+            "local_batch_norm_inference_inplace local_dnn_dropout_inplace local_dnn_rnn_gradient_inplace"
         ).split(),
         "needs cuDNN; see test_dnn",
     ),

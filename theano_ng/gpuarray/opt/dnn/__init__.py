@@ -1,3 +1,3 @@
 """Rules that use cuDNN. The base module says when they apply."""
 
-from theano_ng.gpuarray.opt.dnn import base, dropout, normalization, pool, reduction, softmax
+from theano_ng.gpuarray.opt.dnn import base, dropout, normalization, pool, reduction, rnn, softmax
