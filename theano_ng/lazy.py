@@ -3,7 +3,7 @@
 import importlib
 import sys
 
-from theano_ng.moved import missing, no_attribute
+from theano_ng.moved import no_attribute
 
 # Names that the classic modules imported for their own use. Ops by other authors import them from these modules, as in
 # `from theano.tensor.basic import Apply, grad_undefined`.
@@ -41,7 +41,7 @@ def lazy_names(module, homes, modules=""):
         The ``__name__`` of the module.
     homes : dict of str to str
         Path of a module -> the names to import from it, separated by blanks. An entry ``alias=name`` imports `name`
-        under the name `alias`. Names of missing features (`moved.MISSING`) are omitted.
+        under the name `alias`.
     modules : str
         Names of submodules of the package, separated by blanks.
         Access to a submodule that does not exist raises AttributeError.
@@ -52,18 +52,12 @@ def lazy_names(module, homes, modules=""):
     names : list of str
         The names in `homes`, sorted.
     """
-    inner = module.partition(".")[2]
-
-    def is_there(name):
-        return missing("%s.%s" % (inner, name) if inner else name) is None
-
     home_of = {}
     for home, names in homes.items():
         for entry in names.split():
             alias, _, name = entry.partition("=")
-            if is_there(alias):
-                home_of[alias] = (home, name or alias)
-    own = frozenset(filter(is_there, modules.split()))
+            home_of[alias] = (home, name or alias)
+    own = frozenset(modules.split())
     namespace = sys.modules[module].__dict__
 
     def __getattr__(name):

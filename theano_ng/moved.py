@@ -4,13 +4,11 @@ The documentation and the pickles of Theano name modules such as ``theano.tensor
 modules here. The paths of such modules are keys of `MOVED`. Importing a key returns the module that the value names. If
 the value names several modules, importing the key returns a module with the names of all of them.
 
-`MISSING` lists features that do not exist yet. Importing a name of such a feature raises an error that names the
-feature. The row of a feature in `MISSING` is deleted when the feature is added. Paths that were already deprecated in
-Theano 1.0 are also keys of `FORMER`: importing them shows a warning with the current path. The import system uses these
-tables only for modules that it does not find.
+Paths that were already deprecated in Theano 1.0 are also keys of `FORMER`: importing them shows a warning with the
+current path. Importing a module below a key of `REMOVED` raises an error that names the removed part. The import system
+uses these tables only for modules that it does not find.
 """
 
-import functools
 import importlib.util
 import os
 import sys
@@ -78,42 +76,11 @@ An import of the key warns.
 REMOVED = {"sandbox.cuda": "the GPU back-end before theano_ng.gpuarray, which Theano 1.0 had removed"}
 """Module of Theano 1.0 of which only a test of availability exists -> a description of the removed feature."""
 
-MISSING = {
-    "pooling by cuDNN": (
-        "gpuarray.dnn.GpuDnnPool gpuarray.dnn.GpuDnnPoolBase gpuarray.dnn.GpuDnnPoolDesc "
-        "gpuarray.dnn.GpuDnnPoolGrad gpuarray.dnn.dnn_pool"
-    ),
-    "batch normalization by cuDNN": (
-        "gpuarray.dnn.GpuDnnBatchNorm gpuarray.dnn.GpuDnnBatchNormGrad gpuarray.dnn.GpuDnnBatchNormInference "
-        "gpuarray.dnn.dnn_batch_normalization_test gpuarray.dnn.dnn_batch_normalization_train"
-    ),
-    "recurrent networks and dropout by cuDNN": (
-        "gpuarray.dnn.GpuDnnDropoutOp gpuarray.dnn.GpuDnnRNNGradInputs gpuarray.dnn.GpuDnnRNNGradWeights "
-        "gpuarray.dnn.GpuDnnRNNOp gpuarray.dnn.RNNBlock gpuarray.dnn.dropout"
-    ),
-    "spatial transformers by cuDNN": (
-        "gpuarray.dnn.GpuDnnTransformerGradI gpuarray.dnn.GpuDnnTransformerGradT "
-        "gpuarray.dnn.GpuDnnTransformerGrid gpuarray.dnn.GpuDnnTransformerSampler gpuarray.dnn.dnn_spatialtf"
-    ),
-}
-"""A feature that does not exist yet -> the modules and names that it has in Theano 1.0, separated by blanks."""
 
-
-@functools.cache
-def _chapters():
-    """Return a dict: module or name in `MISSING` -> name of the missing feature."""
-    return {path: chapter for chapter, paths in MISSING.items() for path in paths.split()}
-
-
-def missing(path):
-    """Return the reason why a module or name of this package does not exist.
-
-    Return None if the name belongs to no row of `MISSING` or `REMOVED`.
-    """
-    above, chapters = path, _chapters()
+def removed(path):
+    """Return the reason why a module or name belongs to a removed part of Theano. Return None for other paths."""
+    above = path
     while above:
-        if above in chapters:
-            return "%s.%s is not in this version, which lacks %s" % (__package__, path, chapters[above])
         if above in REMOVED:
             return "%s.%s was removed: it was part of %s" % (__package__, path, REMOVED[above])
         above = above.rpartition(".")[0]
@@ -155,7 +122,7 @@ def not_built(path, folders):
 class MovedModules:
     """A finder and loader of the modules that are named in `MOVED`.
 
-    It raises ImportError for the modules named in `MISSING`, and for extension modules that are not built.
+    It raises ImportError for the modules below those in `REMOVED`, and for extension modules that are not built.
     """
 
     @staticmethod
@@ -165,7 +132,7 @@ class MovedModules:
             return None
         if inner in MOVED:
             return ModuleSpec(fullname, MovedModules, origin=MOVED[inner])
-        reason = missing(inner) or not_built(inner, path or ())
+        reason = removed(inner) or not_built(inner, path or ())
         if reason is not None:
             # Do not raise ModuleNotFoundError: `from package import name` would catch it and raise an error without the
             # reason.
@@ -244,13 +211,13 @@ def former_modules(package):
 def no_attribute(module, name):
     """Return the AttributeError for a name that a module lacks.
 
-    The message gives the reason if the name belongs to a missing or removed feature.
+    The message gives the reason if the name belongs to a removed part of Theano.
 
     Parameters
     ----------
     module, name : str
     """
-    reason = missing("%s.%s" % (module.partition(".")[2], name) if "." in module else name)
+    reason = removed("%s.%s" % (module.partition(".")[2], name) if "." in module else name)
     return AttributeError(reason or "module %r has no attribute %r" % (module, name))
 
 

@@ -379,7 +379,7 @@ int cudnn_end(struct dnn_call *call, int code, const char *what, int count, cons
         if (code != GA_NO_ERROR) {
             char text[1024];
             int shown = 0;
-            snprintf(text, sizeof text, "%s, in %s of arrays with shapes ", device_message(), what);
+            snprintf(text, sizeof text, "%s, in %s%s", device_message(), what, count ? " of arrays with shapes " : "");
             for (int i = 0; i < count; ++i)
                 if (tensors[i]) {
                     append(text, sizeof text, "%s", shown++ ? ", " : "");

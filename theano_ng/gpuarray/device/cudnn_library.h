@@ -16,6 +16,11 @@ typedef struct cudnnTensorStruct *cudnnTensorDescriptor_t;
 typedef struct cudnnReduceTensorStruct *cudnnReduceTensorDescriptor_t;
 typedef struct cudnnFilterStruct *cudnnFilterDescriptor_t;
 typedef struct cudnnConvolutionStruct *cudnnConvolutionDescriptor_t;
+typedef struct cudnnPoolingStruct *cudnnPoolingDescriptor_t;
+typedef struct cudnnDropoutStruct *cudnnDropoutDescriptor_t;
+typedef struct cudnnSpatialTransformerStruct *cudnnSpatialTransformerDescriptor_t;
+typedef struct cudnnRNNStruct *cudnnRNNDescriptor_t;
+typedef struct cudnnRNNDataStruct *cudnnRNNDataDescriptor_t;
 
 /* The thousands of a status are its category. */
 enum {
@@ -91,6 +96,41 @@ typedef struct {
     size_t memory;
     int determinism, mathType, reserved[3];
 } cudnnConvolutionAlgoPerf_t;
+
+enum {
+    CUDNN_POOLING_MAX = 0,
+    CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING = 1,
+    CUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING = 2,
+    CUDNN_POOLING_MAX_DETERMINISTIC = 3,
+};
+
+enum {
+    CUDNN_BATCHNORM_PER_ACTIVATION = 0,
+    CUDNN_BATCHNORM_SPATIAL = 1,
+};
+
+enum {
+    CUDNN_RNN_ALGO_STANDARD = 0,
+    CUDNN_FWD_MODE_TRAINING = 1,
+    CUDNN_RNN_RELU = 0,
+    CUDNN_RNN_TANH = 1,
+    CUDNN_LSTM = 2,
+    CUDNN_GRU = 3,
+    CUDNN_RNN_DOUBLE_BIAS = 2,
+    CUDNN_UNIDIRECTIONAL = 0,
+    CUDNN_BIDIRECTIONAL = 1,
+    CUDNN_LINEAR_INPUT = 0,
+    CUDNN_SKIP_INPUT = 1,
+    CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_UNPACKED = 0,
+    CUDNN_WGRAD_MODE_ADD = 0,
+};
+
+enum {
+    CUDNN_SAMPLER_BILINEAR = 0,
+};
+
+/* A flag, as CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_UNPACKED needs it */
+#define CUDNN_RNN_PADDED_IO_ENABLED 1u
 
 /* The oldest supported version, as cudnnGetVersion() returns it: 9.0.0 */
 #define CUDNN_OLDEST 90000
@@ -193,10 +233,119 @@ typedef struct {
        cudnnTensorDescriptor_t dy_layout, const void *dy, cudnnConvolutionDescriptor_t, int algorithm,                \
        void *workspace, size_t workspace_size, const void *beta, cudnnTensorDescriptor_t dx_layout, void *dx))
 
-#define CUDNN_FUNCTIONS(X)       \
-    CUDNN_CORE_FUNCTIONS(X)      \
-    CUDNN_SOFTMAX_FUNCTIONS(X)   \
-    CUDNN_REDUCTION_FUNCTIONS(X) \
-    CUDNN_CONVOLUTION_FUNCTIONS(X)
+#define CUDNN_POOLING_FUNCTIONS(X)                                                                                    \
+    X(cudnnCreatePoolingDescriptor, cudnnStatus_t, (cudnnPoolingDescriptor_t *))                                      \
+    X(cudnnSetPoolingNdDescriptor, cudnnStatus_t,                                                                     \
+      (cudnnPoolingDescriptor_t, int mode, int nan, int nd, const int window[], const int pad[], const int stride[])) \
+    X(cudnnDestroyPoolingDescriptor, cudnnStatus_t, (cudnnPoolingDescriptor_t))                                       \
+    X(cudnnPoolingForward, cudnnStatus_t,                                                                             \
+      (cudnnHandle_t, cudnnPoolingDescriptor_t, const void *alpha, cudnnTensorDescriptor_t x_layout, const void *x,   \
+       const void *beta, cudnnTensorDescriptor_t y_layout, void *y))                                                  \
+    X(cudnnPoolingBackward, cudnnStatus_t,                                                                            \
+      (cudnnHandle_t, cudnnPoolingDescriptor_t, const void *alpha, cudnnTensorDescriptor_t y_layout, const void *y,   \
+       cudnnTensorDescriptor_t dy_layout, const void *dy, cudnnTensorDescriptor_t x_layout, const void *x,            \
+       const void *beta, cudnnTensorDescriptor_t dx_layout, void *dx))
+
+#define CUDNN_NORMALIZATION_FUNCTIONS(X)                                                                              \
+    X(cudnnBatchNormalizationForwardTraining, cudnnStatus_t,                                                          \
+      (cudnnHandle_t, int mode, const void *alpha, const void *beta, cudnnTensorDescriptor_t x_layout, const void *x, \
+       cudnnTensorDescriptor_t y_layout, void *y, cudnnTensorDescriptor_t statistic, const void *scale,               \
+       const void *bias, double factor, void *running_mean, void *running_variance, double epsilon, void *mean,       \
+       void *invstd))                                                                                                 \
+    X(cudnnBatchNormalizationForwardInference, cudnnStatus_t,                                                         \
+      (cudnnHandle_t, int mode, const void *alpha, const void *beta, cudnnTensorDescriptor_t x_layout, const void *x, \
+       cudnnTensorDescriptor_t y_layout, void *y, cudnnTensorDescriptor_t statistic, const void *scale,               \
+       const void *bias, const void *mean, const void *variance, double epsilon))                                     \
+    X(cudnnBatchNormalizationBackward, cudnnStatus_t,                                                                 \
+      (cudnnHandle_t, int mode, const void *alpha, const void *beta, const void *alpha_params,                        \
+       const void *beta_params, cudnnTensorDescriptor_t x_layout, const void *x, cudnnTensorDescriptor_t dy_layout,   \
+       const void *dy, cudnnTensorDescriptor_t dx_layout, void *dx, cudnnTensorDescriptor_t statistic,                \
+       const void *scale, void *dscale, void *dbias, double epsilon, const void *mean, const void *invstd))
+
+#define CUDNN_DROPOUT_FUNCTIONS(X)                                                                               \
+    X(cudnnCreateDropoutDescriptor, cudnnStatus_t, (cudnnDropoutDescriptor_t *))                                 \
+    X(cudnnDestroyDropoutDescriptor, cudnnStatus_t, (cudnnDropoutDescriptor_t))                                  \
+    X(cudnnDropoutGetStatesSize, cudnnStatus_t, (cudnnHandle_t, size_t *size))                                   \
+    X(cudnnDropoutGetReserveSpaceSize, cudnnStatus_t, (cudnnTensorDescriptor_t, size_t *size))                   \
+    X(cudnnSetDropoutDescriptor, cudnnStatus_t,                                                                  \
+      (cudnnDropoutDescriptor_t, cudnnHandle_t, float rate, void *states, size_t size, unsigned long long seed)) \
+    X(cudnnRestoreDropoutDescriptor, cudnnStatus_t,                                                              \
+      (cudnnDropoutDescriptor_t, cudnnHandle_t, float rate, void *states, size_t size, unsigned long long seed)) \
+    X(cudnnGetDropoutDescriptor, cudnnStatus_t,                                                                  \
+      (cudnnDropoutDescriptor_t, cudnnHandle_t, float *rate, void **states, unsigned long long *seed))           \
+    X(cudnnDropoutForward, cudnnStatus_t,                                                                        \
+      (cudnnHandle_t, cudnnDropoutDescriptor_t, cudnnTensorDescriptor_t x_layout, const void *x,                 \
+       cudnnTensorDescriptor_t y_layout, void *y, void *reserve, size_t size))                                   \
+    X(cudnnDropoutBackward, cudnnStatus_t,                                                                       \
+      (cudnnHandle_t, cudnnDropoutDescriptor_t, cudnnTensorDescriptor_t dy_layout, const void *dy,               \
+       cudnnTensorDescriptor_t dx_layout, void *dx, void *reserve, size_t size))
+
+#define CUDNN_RNN_FUNCTIONS(X)                                                                                         \
+    X(cudnnCreateRNNDescriptor, cudnnStatus_t, (cudnnRNNDescriptor_t *))                                               \
+    X(cudnnDestroyRNNDescriptor, cudnnStatus_t, (cudnnRNNDescriptor_t))                                                \
+    X(cudnnSetRNNDescriptor_v8, cudnnStatus_t,                                                                         \
+      (cudnnRNNDescriptor_t, int algorithm, int mode, int bias, int direction, int input_mode, int type,               \
+       int precision, int math, int32_t input, int32_t hidden, int32_t projection, int32_t layers,                     \
+       cudnnDropoutDescriptor_t, uint32_t flags))                                                                      \
+    X(cudnnGetRNNDescriptor_v8, cudnnStatus_t,                                                                         \
+      (cudnnRNNDescriptor_t, int *algorithm, int *mode, int *bias, int *direction, int *input_mode, int *type,         \
+       int *precision, int *math, int32_t *input, int32_t *hidden, int32_t *projection, int32_t *layers,               \
+       cudnnDropoutDescriptor_t *, uint32_t *flags))                                                                   \
+    X(cudnnCreateRNNDataDescriptor, cudnnStatus_t, (cudnnRNNDataDescriptor_t *))                                       \
+    X(cudnnDestroyRNNDataDescriptor, cudnnStatus_t, (cudnnRNNDataDescriptor_t))                                        \
+    X(cudnnSetRNNDataDescriptor, cudnnStatus_t,                                                                        \
+      (cudnnRNNDataDescriptor_t, int type, int layout, int steps, int batch, int vector, const int lengths[],          \
+       void *padding))                                                                                                 \
+    X(cudnnGetRNNTempSpaceSizes, cudnnStatus_t,                                                                        \
+      (cudnnHandle_t, cudnnRNNDescriptor_t, int mode, cudnnRNNDataDescriptor_t x_layout, size_t *workspace,            \
+       size_t *reserve))                                                                                               \
+    X(cudnnGetRNNWeightSpaceSize, cudnnStatus_t, (cudnnHandle_t, cudnnRNNDescriptor_t, size_t *size))                  \
+    X(cudnnGetRNNWeightParams, cudnnStatus_t,                                                                          \
+      (cudnnHandle_t, cudnnRNNDescriptor_t, int32_t layer, size_t size, const void *weights, int32_t id,               \
+       cudnnTensorDescriptor_t matrix_layout, void **matrix, cudnnTensorDescriptor_t bias_layout, void **bias))        \
+    X(cudnnRNNForward, cudnnStatus_t,                                                                                  \
+      (cudnnHandle_t, cudnnRNNDescriptor_t, int mode, const int32_t *lengths, cudnnRNNDataDescriptor_t x_layout,       \
+       const void *x, cudnnRNNDataDescriptor_t y_layout, void *y, cudnnTensorDescriptor_t h_layout, const void *hx,    \
+       void *hy, cudnnTensorDescriptor_t c_layout, const void *cx, void *cy, size_t weights_size, const void *weights, \
+       size_t workspace_size, void *workspace, size_t reserve_size, void *reserve))                                    \
+    X(cudnnRNNBackwardData_v8, cudnnStatus_t,                                                                          \
+      (cudnnHandle_t, cudnnRNNDescriptor_t, const int32_t *lengths, cudnnRNNDataDescriptor_t y_layout, const void *y,  \
+       const void *dy, cudnnRNNDataDescriptor_t x_layout, void *dx, cudnnTensorDescriptor_t h_layout, const void *hx,  \
+       const void *dhy, void *dhx, cudnnTensorDescriptor_t c_layout, const void *cx, const void *dcy, void *dcx,       \
+       size_t weights_size, const void *weights, size_t workspace_size, void *workspace, size_t reserve_size,          \
+       void *reserve))                                                                                                 \
+    X(cudnnRNNBackwardWeights_v8, cudnnStatus_t,                                                                       \
+      (cudnnHandle_t, cudnnRNNDescriptor_t, int add, const int32_t *lengths, cudnnRNNDataDescriptor_t x_layout,        \
+       const void *x, cudnnTensorDescriptor_t h_layout, const void *hx, cudnnRNNDataDescriptor_t y_layout,             \
+       const void *y, size_t weights_size, void *dweights, size_t workspace_size, void *workspace,                     \
+       size_t reserve_size, void *reserve))
+
+#define CUDNN_TRANSFORMER_FUNCTIONS(X)                                                                          \
+    X(cudnnCreateSpatialTransformerDescriptor, cudnnStatus_t, (cudnnSpatialTransformerDescriptor_t *))          \
+    X(cudnnSetSpatialTransformerNdDescriptor, cudnnStatus_t,                                                    \
+      (cudnnSpatialTransformerDescriptor_t, int sampler, int type, int nd, const int dims[]))                   \
+    X(cudnnDestroySpatialTransformerDescriptor, cudnnStatus_t, (cudnnSpatialTransformerDescriptor_t))           \
+    X(cudnnSpatialTfGridGeneratorForward, cudnnStatus_t,                                                        \
+      (cudnnHandle_t, cudnnSpatialTransformerDescriptor_t, const void *theta, void *grid))                      \
+    X(cudnnSpatialTfGridGeneratorBackward, cudnnStatus_t,                                                       \
+      (cudnnHandle_t, cudnnSpatialTransformerDescriptor_t, const void *dgrid, void *dtheta))                    \
+    X(cudnnSpatialTfSamplerForward, cudnnStatus_t,                                                              \
+      (cudnnHandle_t, cudnnSpatialTransformerDescriptor_t, const void *alpha, cudnnTensorDescriptor_t x_layout, \
+       const void *x, const void *grid, const void *beta, cudnnTensorDescriptor_t y_layout, void *y))           \
+    X(cudnnSpatialTfSamplerBackward, cudnnStatus_t,                                                             \
+      (cudnnHandle_t, cudnnSpatialTransformerDescriptor_t, const void *alpha, cudnnTensorDescriptor_t x_layout, \
+       const void *x, const void *beta, cudnnTensorDescriptor_t dx_layout, void *dx, const void *alpha_grid,    \
+       cudnnTensorDescriptor_t dy_layout, const void *dy, const void *grid, const void *beta_grid, void *dgrid))
+
+#define CUDNN_FUNCTIONS(X)           \
+    CUDNN_CORE_FUNCTIONS(X)          \
+    CUDNN_SOFTMAX_FUNCTIONS(X)       \
+    CUDNN_REDUCTION_FUNCTIONS(X)     \
+    CUDNN_CONVOLUTION_FUNCTIONS(X)   \
+    CUDNN_POOLING_FUNCTIONS(X)       \
+    CUDNN_NORMALIZATION_FUNCTIONS(X) \
+    CUDNN_DROPOUT_FUNCTIONS(X)       \
+    CUDNN_RNN_FUNCTIONS(X)           \
+    CUDNN_TRANSFORMER_FUNCTIONS(X)
 
 #endif

@@ -49,8 +49,23 @@ __getattr__, __dir__, _names = lazy_names(
             "_dnn_conv _dnn_gradinput _dnn_gradweight dnn_conv dnn_conv3d dnn_gradinput dnn_gradinput3d dnn_gradweight "
             "dnn_gradweight3d"
         ),
+        "theano_ng.gpuarray.dnn.dropout_ops": (
+            "GpuDnnDropoutOp _DropoutDescriptor _make_dropout_desc dropout dropoutdesc_type"
+        ),
+        "theano_ng.gpuarray.dnn.normalization": (
+            "GpuDnnBatchNorm GpuDnnBatchNormGrad GpuDnnBatchNormInference dnn_batch_normalization_test "
+            "dnn_batch_normalization_train"
+        ),
+        "theano_ng.gpuarray.dnn.pool": "GpuDnnPool GpuDnnPoolBase GpuDnnPoolDesc GpuDnnPoolGrad dnn_pool",
         "theano_ng.gpuarray.dnn.reduction": "GpuDnnReduction",
+        "theano_ng.gpuarray.dnn.rnn": (
+            "GpuDnnRNNGradInputs GpuDnnRNNGradWeights GpuDnnRNNOp RNNBlock _RNNDescriptor _RNNParamSize "
+            "_RNNSplitParams _make_rnn_desc _split_rnn_params rnndesc_type"
+        ),
         "theano_ng.gpuarray.dnn.softmax": "GpuDnnSoftmax GpuDnnSoftmaxBase GpuDnnSoftmaxGrad",
+        "theano_ng.gpuarray.dnn.transformer": (
+            "GpuDnnTransformerGradI GpuDnnTransformerGradT GpuDnnTransformerGrid GpuDnnTransformerSampler dnn_spatialtf"
+        ),
         "theano_ng.gpuarray.opt.dnn.base": "NoCuDNNRaise",
         "theano_ng.gpuarray.opt.dnn.conv": (
             "local_abstractconv3d_cudnn_alt local_abstractconv3d_cudnn_graph local_abstractconv_cudnn "
@@ -58,6 +73,14 @@ __getattr__, __dir__, _names = lazy_names(
             "local_abstractconv_gw_cudnn local_dnn_conv_alpha_merge local_dnn_conv_inplace local_dnn_conv_output_merge "
             "local_dnn_convgi_inplace local_dnn_convgw_inplace local_dnn_convi_alpha_merge local_dnn_convi_output_merge "
             "local_dnn_convw_alpha_merge local_dnn_convw_output_merge"
+        ),
+        "theano_ng.gpuarray.opt.dnn.normalization": (
+            "local_abstract_batch_norm_inference_cudnn local_abstract_batch_norm_train_cudnn "
+            "local_abstract_batch_norm_train_grad_cudnn local_batch_norm_inference_inplace "
+            "local_batch_norm_inplace_output local_batch_norm_inplace_running_mean local_batch_norm_inplace_running_var"
+        ),
+        "theano_ng.gpuarray.opt.dnn.pool": (
+            "local_gpua_avg_pool_dnn_grad_stride local_gpua_pool_dnn_alternative local_gpua_pool_dnn_grad_stride"
         ),
         "theano_ng.gpuarray.opt.dnn.reduction": "local_cudnn_maxandargmax local_dnn_argmax local_dnn_reduction",
         "theano_ng.gpuarray.opt.dnn.softmax": (

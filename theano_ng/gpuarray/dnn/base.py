@@ -10,6 +10,7 @@ import numpy as np
 from theano_ng.compile.function import function
 from theano_ng.compile.mode import Mode
 from theano_ng.configdefaults import config
+from theano_ng.gof.derivative import grad_not_implemented
 from theano_ng.gof.differentiate import Lop, Rop
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import NativeCode
@@ -17,11 +18,13 @@ from theano_ng.gof.op import COp, Op
 from theano_ng.gof.type import CDataType, generic
 from theano_ng.gpuarray.contexts import get_context
 from theano_ng.gpuarray.device import loader
+from theano_ng.gpuarray.elemwise import GpuElemwise
 from theano_ng.gpuarray.op import GpuOp
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.gpuarray.transfers import as_gpuarray_variable, infer_context_name
 from theano_ng.gpuarray.twin import at_least_float32, on_host, to_context_of
 from theano_ng.gpuarray.type import INCLUDE
+from theano_ng.scalar import basic as scalar
 from theano_ng.tensor.type import TensorType
 
 _ADVICE = (
@@ -328,11 +331,34 @@ class DnnOp(GpuOp, DnnBase):
         return [to_context_of(d, out) for d, out in zip(directions, outputs)]
 
 
+class DeviceOp(DnnOp):
+    """The base class of Ops that only cuDNN computes: there is no formula. Differentiable subclasses define `L_op`."""
+
+    perform = Op.perform  # which is undefined
+
+    def grad(self, inputs, output_gradients):
+        reason = "cuDNN does not compute it"
+        return [grad_not_implemented(self, i, x, reason) for i, x in enumerate(inputs)]
+
+    def R_op(self, inputs, eval_points):
+        raise NotImplementedError("%s: cuDNN computes no directional derivatives" % self)
+
+
 _on_host = weakref.WeakKeyDictionary()  # Apply -> a function that computes the formula on the host
 
 
 def _host_types(node):
     return [TensorType(at_least_float32(v.dtype), v.broadcastable) for v in node.inputs]
+
+
+def on_device(name, *inputs):
+    """Apply a scalar op with this name, such as "mul", to the elements of arrays on a device."""
+    return GpuElemwise(getattr(scalar, name))(*inputs)
+
+
+def in_dtype(v, dtype):
+    """Return a device variable, cast to `dtype` if it has another dtype."""
+    return v if v.dtype == dtype else GpuElemwise(scalar.Cast(scalar.get_scalar_type(dtype)))(v)
 
 
 def dnn_inputs(op, inputs, ndim):

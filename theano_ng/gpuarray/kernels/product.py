@@ -446,7 +446,7 @@ def product_code(kind, dtype, context, in_place, ending=None, operands=()):
         Whether the result overwrites the first input.
     ending : Ending, optional
         An elementwise operation on the product. Then the caller ensures that the context outlives the native code
-        (`op.context_address`).
+        (`contexts.context_address`).
     operands : sequence of dict
         The inputs of the operation that follow the inputs of the product: rows of native/product.c.
 

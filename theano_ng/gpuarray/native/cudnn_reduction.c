@@ -21,28 +21,6 @@ static int has_no_result(const struct reduction_params *params)
     return params->operation >= CUDNN_REDUCE_TENSOR_MIN && params->operation <= CUDNN_REDUCE_TENSOR_AMAX;
 }
 
-/* Fill a new array with a number. The array may be a part of a larger block. */
-static int fill(PyGpuArrayObject *y, double number)
-{
-    size_t n = gpu_size(&y->ga), size = gpuarray_get_elsize(y->ga.typecode);
-    float single = (float)number;
-    uint16_t half = number == 0 ? 0 : number == 1 ? 0x3c00 : 0x7e00; /* 0, 1 or NaN */
-    const void *bytes = y->ga.typecode == GA_DOUBLE  ? (const void *)&number
-                        : y->ga.typecode == GA_FLOAT ? (const void *)&single
-                                                     : (const void *)&half;
-    char *content = PyMem_Calloc(n, size);
-    if (content == NULL) {
-        PyErr_NoMemory();
-        return -1;
-    }
-    if (number != 0)
-        for (size_t i = 0; i < n; ++i)
-            memcpy(content + i * size, bytes, size);
-    int code = gpudata_write(y->ga.data, y->ga.offset, content, n * size);
-    PyMem_Free(content);
-    return dnn_result(y, code);
-}
-
 /* Return the result for zero elements: 1 for a product, NaN for a mean, else 0. */
 static double result_of_none(const struct reduction_params *params)
 {
@@ -117,10 +95,10 @@ static int tng_reduction(int nin, int nout, PyObject **in, PyObject **out, const
         return -1;
     }
     if (empty >= 0)
-        return fill(y, result_of_none(params));
+        return dnn_fill(y, result_of_none(params));
     if (combined > 1)
         return reduce(x, y, places, params);
-    if (places != NULL && fill(places, 0) < 0)
+    if (places != NULL && dnn_fill(places, 0) < 0)
         return -1;
     return copy_elements(x, y, params);
 }

@@ -234,6 +234,27 @@ def _by_cudnn():
             rows.append(("%s inplace=%s" % (name, inplace), call, [*arrays, HALF, TWO]))
     volumes = [IMAGE[None], KERNEL[:, :, None]]
     rows.append(("dnn_conv3d", _on_device(lambda x, w: dnn.dnn_conv3d(x, w, 1, (1, 2, 1))), volumes))
+    for mode in ("max", "average_inc_pad", "average_exc_pad", "max_deterministic"):
+        pool = _on_device(lambda x, mode=mode: dnn.GpuDnnPool(mode)(x, (3, 2), (1, 2), (1, 0)))
+        grad = _on_device(lambda *v, mode=mode: dnn.GpuDnnPoolGrad(mode)(*v, (3, 2), (1, 2), (1, 0)))
+        small = IMAGE[:, :, :, :2]
+        rows += [("GpuDnnPool " + mode, pool, [IMAGE]), ("GpuDnnPoolGrad " + mode, grad, [IMAGE, small, small[::-1]])]
+    images, statistics = audit_nnet.IMAGES.astype("float32"), audit_nnet.CHANNELS
+    for cls, count, tied in (
+        (dnn.GpuDnnBatchNorm, 2, 1),
+        (dnn.GpuDnnBatchNormGrad, 3, 2),
+        (dnn.GpuDnnBatchNormInference, 3, 1),
+    ):
+        first = [images, images[::-1]][: 2 if cls is dnn.GpuDnnBatchNormGrad else 1]
+        more = [statistics[0]] if cls is dnn.GpuDnnBatchNormInference else []
+        inputs = [*first, *statistics[:count], *more]
+        places = audit_nnet.statistic_places(count + len(more), tied)
+        rows.append((cls.__name__, _on_device(lambda *v, cls=cls: cls("spatial")(*v, 1e-2)), inputs, places))
+    maps = RNG.randn(2, 2, 3).astype("float32")
+    rows += [
+        ("dnn_spatialtf", _on_device(dnn.dnn_spatialtf), [IMAGE, maps]),
+        ("GpuDnnTransformerGradT", _on_device(dnn.GpuDnnTransformerGradT()), [IMAGE[:, :, :, :2]]),
+    ]
     return rows
 
 

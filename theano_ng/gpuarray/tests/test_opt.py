@@ -76,6 +76,18 @@ gpuarray_local_optimizations local_gpua_logsoftmax_to_dnn - cudnn
 gpuarray_local_optimizations local_gpua_softmax_dnn_grad - cudnn
 gpuarray_local_optimizations local_log_softmax_dnn - cudnn stabilize
 gpuarray_local_optimizations local_softmax_dnn - cudnn
+pool_db local_gpua_pool_dnn_alternative 0 cudnn
+pool_db local_gpua_pool_dnn_grad_stride 0 cudnn
+pool_db local_gpua_avg_pool_dnn_grad_stride 0 cudnn
+abstract_batch_norm_db local_abstract_batch_norm_train_cudnn 0 batchnorm_dnn cudnn
+abstract_batch_norm_db local_abstract_batch_norm_train_grad_cudnn 0 batchnorm_dnn cudnn
+abstract_batch_norm_db local_abstract_batch_norm_inference_cudnn 0 batchnorm_dnn cudnn
+optdb local_dnn_dropout_inplace 60 fast_run gpuarray inplace
+optdb local_dnn_rnn_gradient_inplace 60 fast_run gpuarray inplace
+optdb local_batch_norm_inplace_output 60 fast_run gpuarray inplace
+optdb local_batch_norm_inplace_running_mean 60 fast_run gpuarray inplace
+optdb local_batch_norm_inplace_running_var 60 fast_run gpuarray inplace
+optdb local_batch_norm_inference_inplace 60 fast_run gpuarray inplace
 gpuarray_opt gpuarray_graph_optimization -0.5 fast_compile fast_run gpuarray
 gpuarray_opt InputToGpuArrayOptimizer 0 fast_compile fast_run merge
 gpuarray_opt gpuarray_local_optimizations 1 fast_compile fast_run gpuarray gpuarray_local_optimiziations
@@ -150,7 +162,12 @@ NOT_EXECUTED = {
     **dict.fromkeys(
         (
             "local_cudnn_maxandargmax local_dnn_argmax local_dnn_reduction local_gpua_logsoftmax_to_dnn "
-            "local_gpua_softmax_dnn_grad local_log_softmax_dnn local_softmax_dnn"
+            "local_gpua_softmax_dnn_grad local_log_softmax_dnn local_softmax_dnn "
+            "local_gpua_pool_dnn_alternative local_gpua_pool_dnn_grad_stride local_gpua_avg_pool_dnn_grad_stride "
+            "local_abstract_batch_norm_train_cudnn local_abstract_batch_norm_train_grad_cudnn "
+            "local_abstract_batch_norm_inference_cudnn local_batch_norm_inplace_output "
+            "local_batch_norm_inplace_running_mean local_batch_norm_inplace_running_var "
+            "local_batch_norm_inference_inplace local_dnn_dropout_inplace local_dnn_rnn_gradient_inplace"
         ).split(),
         "needs cuDNN; see test_dnn",
     ),

@@ -87,6 +87,40 @@ class DnnChoice(ctypes.Structure):
     _fields_ = [("algorithm", c_int), ("deterministic", c_int), ("kept", POINTER(c_int64)), ("most", c_size_t)]
 
 
+class DnnWindows(Structure):
+    """The C structure `dnn_windows`."""
+
+    _fields_ = [(name, c_int) for name in ("mode", "nd")] + [(name, c_int * 3) for name in ("window", "pad", "stride")]
+
+
+class DnnNormalization(Structure):
+    """The C structure `dnn_normalization`."""
+
+    _fields_ = [
+        ("mode", c_int),
+        ("epsilon", c_double),
+        *[(name, POINTER(DnnTensor)) for name in ("x", "y", "scale", "bias", "mean", "spread")],
+    ]
+
+
+class DnnNetwork(Structure):
+    """The C structure `dnn_network`."""
+
+    _fields_ = [(name, c_int) for name in "mode input_mode directions typecode hidden layers".split()]
+
+
+class DnnSequences(Structure):
+    """The C structure `dnn_sequences`."""
+
+    _fields_ = [("descriptor", c_void_p), *[(name, c_size_t) for name in ("steps", "batch", "input")]]
+
+
+class DnnRun(Structure):
+    """The C structure `dnn_run`."""
+
+    _fields_ = [(name, POINTER(DnnTensor)) for name in "weights x y hx hy cx cy reserve".split()]
+
+
 class PoolCounts(Structure):
     _fields_ = [(name, c_size_t) for name in "in_use reserved peak blocks allocations".split()]
 
@@ -177,6 +211,32 @@ _PROTOTYPES = {
             *[POINTER(DnnTensor), POINTER(DnnTensor), c_double, POINTER(DnnTensor)],
         ],
     ),
+    "cudnn_pool": (c_int, [c_void_p, POINTER(DnnWindows), *[POINTER(DnnTensor)] * 2]),
+    "cudnn_pool_gradient": (c_int, [c_void_p, POINTER(DnnWindows), *[POINTER(DnnTensor)] * 4]),
+    "cudnn_normalize": (c_int, [c_void_p, POINTER(DnnNormalization), c_double, *[POINTER(DnnTensor)] * 2]),
+    "cudnn_normalize_by": (c_int, [c_void_p, POINTER(DnnNormalization)]),
+    "cudnn_normalize_gradient": (c_int, [c_void_p, POINTER(DnnNormalization), *[POINTER(DnnTensor)] * 4]),
+    "cudnn_dropout_states": (c_int, [c_void_p, POINTER(c_size_t)]),
+    "cudnn_dropout_make": (c_int, [c_void_p, c_double, c_uint64, POINTER(DnnTensor), POINTER(c_void_p)]),
+    "cudnn_dropout_free": (None, [c_void_p]),
+    "cudnn_dropout_size": (c_int, [c_void_p, POINTER(DnnTensor), POINTER(c_size_t)]),
+    "cudnn_dropout": (c_int, [c_void_p, c_void_p, *[POINTER(DnnTensor)] * 4]),
+    "cudnn_dropout_gradient": (c_int, [c_void_p, c_void_p, *[POINTER(DnnTensor)] * 3]),
+    "cudnn_rnn_make": (c_int, [c_void_p, POINTER(DnnNetwork), c_void_p, c_int, POINTER(c_void_p)]),
+    "cudnn_rnn_free": (None, [c_void_p]),
+    "cudnn_rnn_network": (c_int, [c_void_p, c_void_p, POINTER(DnnNetwork)]),
+    "cudnn_rnn_sizes": (c_int, [c_void_p, POINTER(DnnSequences), *[POINTER(c_size_t)] * 2]),
+    "cudnn_rnn_part": (
+        c_int,
+        [c_void_p, POINTER(DnnSequences), POINTER(DnnTensor), c_int, c_int, *[POINTER(c_size_t)] * 2],
+    ),
+    "cudnn_rnn": (c_int, [c_void_p, POINTER(DnnSequences), POINTER(DnnRun)]),
+    "cudnn_rnn_gradient": (c_int, [c_void_p, POINTER(DnnSequences), *[POINTER(DnnRun)] * 2]),
+    "cudnn_rnn_weights_gradient": (c_int, [c_void_p, POINTER(DnnSequences), *[POINTER(DnnRun)] * 2]),
+    "cudnn_grid": (c_int, [c_void_p, c_size_t, *[POINTER(DnnTensor)] * 2]),
+    "cudnn_grid_gradient": (c_int, [c_void_p, c_size_t, *[POINTER(DnnTensor)] * 2]),
+    "cudnn_sample": (c_int, [c_void_p, *[POINTER(DnnTensor)] * 3]),
+    "cudnn_sample_gradient": (c_int, [c_void_p, *[POINTER(DnnTensor)] * 5]),
     "pool_count": (None, [c_void_p, POINTER(PoolCounts)]),
     "pool_trim": (None, [c_void_p]),
     "device_message": (c_char_p, []),

@@ -6,10 +6,10 @@ whose Op is not faster than the own kernels, or less exact, is registered by `re
 mode includes the tag ``cudnn``; then cuDNN must be available (`NoCuDNNRaise`).
 """
 
-from theano_ng.gof.rewriting import Optimizer
+from theano_ng.gof.rewriting import Optimizer, local_optimizer
 from theano_ng.gpuarray.contexts import list_contexts
 from theano_ng.gpuarray.dnn.base import dnn_available
-from theano_ng.gpuarray.opt.databases import gpu_optimizer, gpu_seqopt
+from theano_ng.gpuarray.opt.databases import gpu_optimizer, gpu_seqopt, op_lifter
 from theano_ng.gpuarray.type import GpuArrayType
 
 
@@ -39,6 +39,26 @@ def register_on_request(*tags):
 
     def decorator(rule):
         gpu_optimizer.register(rule.__name__, rule, "cudnn", *tags)
+        return rule
+
+    return decorator
+
+
+def lifts_on_request(*tracks, group, tags=()):
+    """Return a decorator as `databases.lifts` does, for a rule with the tags ``cudnn`` and `tags`, but without
+    ``fast_run``. The rule comes first in its group.
+
+    Parameters
+    ----------
+    *tracks : Op classes or instances
+    group : pair of LocalGroupDB
+    tags : sequence of str
+    """
+
+    def decorator(f):
+        rule = op_lifter(list(tracks))(f)
+        for database, one in zip(group, (rule, local_optimizer(list(tracks))(f))):
+            database.register(f.__name__, one, "cudnn", *tags, position=0)
         return rule
 
     return decorator

@@ -2,7 +2,7 @@
  * reversed for CUDNN_CONVOLUTION. The channels and the filters of a group belong together. */
 #include "fake_cudnn.h"
 
-enum { FILTER = NEXT_KIND + 100, CONVOLUTION, MOST_AXES = 3 };
+enum { MOST_AXES = 3 };
 enum { FORWARD, WEIGHTS, INPUTS };
 
 struct cudnnFilterStruct {
