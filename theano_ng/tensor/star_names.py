@@ -18,7 +18,6 @@ import numpy as np
 
 from theano_ng import compile, gof, printing
 from theano_ng.compat import izip, xrange
-from theano_ng.moved import missing
 
 theano = sys.modules[__name__.partition(".")[0]]
 # These are Python's functions. In `theano_ng.tensor`, the names `all`, `any` and `complex` belong to functions of
@@ -69,5 +68,5 @@ vertical_stack warnings wcol where wmatrix wrow wscalar wtensor3 wtensor4 wtenso
 zeros_like zmatrix zrow zscalar ztensor3 ztensor4 ztensor5 ztensor6 ztensor7 zvector
 """
 
-names = [name for name in CLASSIC.split() if missing("tensor." + name) is None]
-"""The exported names. Names in parts of the package that are not installed are left out."""
+names = CLASSIC.split()
+"""The exported names."""

@@ -36,7 +36,8 @@ RowOp _Sorting CumsumOp CumprodOp _ListOp _InplaceListOp mrg_uniform_base _RealT
 _OverAxes _Windows _Blocks BaseAbstractConv CorrBase BaseCorrMM BaseCorr3dMM _Diagonal _ComparisonOpSS _ComparisonOpSD _Scale
 _StructuredDotGrad _OnParts _Elementwise _Random GpuOp TwinOp WideTwinOp _Transfer _DiagonalMatrix _IndexOp _GatherOp _ScatterOp BaseGpuAdvancedSubtensor
 BaseGpuAdvancedIncSubtensor _GpuReduction GpuCumsumOp _GpuWindows _GpuBlocks _GpuNorm CGpuKernelBase _Contracted _CrossentropyOp
-_InplaceBlasOp _RowOp _GpuSorting _GpuCorr BaseGpuCorrMM BaseGpuCorr3dMM _GpuLinalg _GpuSolving _CholeskyOfLibrary GpuMagmaBase""".split()
+_InplaceBlasOp _RowOp _GpuSorting _GpuCorr BaseGpuCorrMM BaseGpuCorr3dMM _GpuLinalg _GpuSolving _CholeskyOfLibrary GpuMagmaBase
+DnnBase DnnOp DeviceOp GpuDnnSoftmaxBase _DnnConv GpuDnnPoolBase _Normalization _OfDescriptor _Transformer""".split()
 
 ELSEWHERE = {
     "MPIRecv": "needs a second process under MPI",
@@ -51,8 +52,19 @@ ELSEWHERE = {
     "MulWithoutZeros": "the scalar Op of ProdWithoutZeros, which is audited; not defined on zeros by itself",
     **dict.fromkeys(
         "CuRFFTOp CuIRFFTOp GpuCusolverSolve GpuCublasTriangularSolve GpuCholesky GpuMagmaCholesky GpuMagmaMatrixInverse "
-        "GpuMagmaSVD GpuMagmaQR GpuMagmaEigh".split(),
+        "GpuMagmaSVD GpuMagmaQR GpuMagmaEigh GpuDnnSoftmax GpuDnnSoftmaxGrad GpuDnnReduction GpuDnnConv GpuDnnConvGradW "
+        "GpuDnnConvGradI GpuDnnPool GpuDnnPoolGrad GpuDnnBatchNorm GpuDnnBatchNormGrad GpuDnnBatchNormInference "
+        "GpuDnnTransformerGrid GpuDnnTransformerSampler GpuDnnTransformerGradI GpuDnnTransformerGradT".split(),
         "needs a CUDA device; then gpuarray.tests.audit_cases has cases",
+    ),
+    **dict.fromkeys(
+        "GpuDnnDropoutOp _DropoutDescriptor _DropoutGrad GpuDnnRNNOp GpuDnnRNNGradInputs GpuDnnRNNGradWeights "
+        "_RNNDescriptor _RNNParamSize _RNNSplitParams".split(),
+        "needs a descriptor, which exists only in the process that has made it: tested with gpuarray.dnn",
+    ),
+    **dict.fromkeys(
+        ("DnnVersion", "GpuDnnConvDesc", "GpuDnnPoolDesc"),
+        "has no inputs, so that nothing varies: tested with gpuarray.dnn",
     ),
     **dict.fromkeys(("MulAdd", "MulSub", "SubMul"), "in no graph, only in the C code of Composites, which are audited"),
 }

@@ -287,6 +287,7 @@ class DnnOp(GpuOp, DnnBase):
     _f16_ok = True
     params_type = None
     get_params = Op.get_params  # the native code finds the handle itself
+    native_uses_queue = False  # the native code calls a library, and runs Python code if the library cannot compute
 
     def formula(self, *inputs):
         """Return a list of expressions on the host with the values of the outputs, for the inputs as host variables."""

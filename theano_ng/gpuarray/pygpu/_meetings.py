@@ -40,13 +40,20 @@ def reason_for_host(facts):
     ----------
     facts : dict
         Member -> result of `facts_about`.
+
+    Returns
+    -------
+    problem, reason : str
+        The reason begins with the number of a member that has the problem. This number may depend on the order in which
+        the members join; the problem does not.
     """
     for rank, (_, problem) in sorted(facts.items()):
         if problem is not None:
-            return "member %d: %s" % (rank, problem)
+            return problem, "member %d: %s" % (rank, problem)
     for (a, (device, _)), (b, (other, _)) in itertools.combinations(sorted(facts.items()), 2):
         if device == other:
-            return "members %d and %d are on the same device (%s), which NCCL does not support" % (a, b, device[1])
+            problem = "members %d and %d are on the same device (%s), which NCCL does not support" % (a, b, device[1])
+            return problem, problem
     return None
 
 

@@ -373,12 +373,13 @@ class GpuComm:
         _meetings.wait(nccl, self._meeting, self._rank, self._timeout, "joining the group")
         self._nccl, self.transport = nccl, "nccl"
 
-    def _through_host(self, reason):
-        """Choose the host if there is a reason. If a member that could use NCCL is concerned, log the reason once."""
-        if reason is None:
+    def _through_host(self, found):
+        """Choose the host if `reason_for_host` has found a reason. Log each problem once, if this member could use NCCL."""
+        if found is None:
             return False
-        if self.context.kind == b"cuda" and reason not in _logged:
-            _logged.add(reason)
+        problem, reason = found
+        if self.context.kind == b"cuda" and problem not in _logged:
+            _logged.add(problem)
             _logger.warning("collective operations go through the host: %s", reason)
         self.transport = "host"
         return True

@@ -316,7 +316,7 @@ class TestNetworks(CudnnTest):
         f = self.compile(variables, block.apply(w, *variables))
         given = self.placed(x), self.placed(hx)
         expected = np.asarray(f(*given)[0])
-        self.fakes.dnn.workspace, capacity = 64 << 20, self.fakes.state.capacity
+        self.fakes.dnn.workspace, capacity = 256 << 20, self.fakes.state.capacity
         self.addCleanup(setattr, self.fakes.dnn, "workspace", 0)
         self.fakes.state.capacity = self.fakes.state.held + (1 << 20)
         with self.assertRaisesRegex(

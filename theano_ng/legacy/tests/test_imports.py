@@ -22,10 +22,6 @@ class TestPaths(unittest.TestCase):
             for inner, names in paths():
                 path = "theano." + inner if inner else "theano"
                 with self.subTest(path):
-                    if moved.missing(inner):
-                        with self.assertRaisesRegex(ImportError, "is not in this version"):
-                            importlib.import_module(path)
-                        continue
                     module = importlib.import_module(path)
                     self.assertIs(module, importlib.import_module("theano_ng" + path[len("theano") :]))
                     for name in names:
