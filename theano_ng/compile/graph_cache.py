@@ -2,9 +2,10 @@
 
 The key of an entry is a hash of everything that determines the result of rewriting: the original graph (structure, Ops,
 types, constants, names), the permissions for inputs and outputs (mutable, borrow), the mode's query, and the flags that
-differ from their defaults. An entry is valid as long as the files of this package do not change. A graph is not cached
-if the result depends on anything else: Ops of other packages, rules that users registered, or test values. An entry
-that cannot be read is ignored, as if it were missing.
+differ from their defaults. An entry is valid as long as the files of this package do not change, and the questions that
+rules asked (`optdb.consult`) have the same answers. A graph is not cached if the result depends on anything else: Ops of
+other packages, rules that users registered, or test values. An entry that cannot be read is ignored, as if it were
+missing.
 """
 
 import functools
@@ -31,7 +32,7 @@ from theano_ng.gof.provenance import is_from_package
 from theano_ng.gof.toolbox import PreserveVariableAttributes
 from theano_ng.gof.traversal import postorder
 
-MAGIC = b"theano_ng graph 2\n"
+MAGIC = b"theano_ng graph 3\n"
 DIGEST = 20  # length in bytes of checksums and fingerprints
 MAX_CONSTANT_BYTES = 1 << 20  # graphs with larger constants are not cached
 
@@ -285,7 +286,7 @@ class CachedGraph:
     # -- reading
 
     def load(self):
-        """Return the rewritten graph as a FunctionGraph. Return None if no readable entry exists."""
+        """Return the rewritten graph as a FunctionGraph. Return None if no valid entry exists."""
         try:
             content = _pending_entries.get(self.path)
             if content is None:
@@ -296,7 +297,10 @@ class CachedGraph:
                 content = content[parts[-1] :]
                 if head != MAGIC or fingerprint != package_fingerprint() or digest != blake2b(content).digest():
                     return None
-            return self._build(*pickle.loads(content))
+            answers, graph = pickle.loads(content)
+            if any(gof_optdb.consult(question, *arguments) != answer for question, arguments, answer in answers):
+                return None
+            return self._build(*pickle.loads(graph))
         except Exception:  # if the entry has any defect, the graph is rewritten again
             return None
 
@@ -332,7 +336,8 @@ class CachedGraph:
     def save(self, fgraph):
         """Schedule the storage of a rewritten graph. If the graph cannot be pickled, do nothing."""
         try:
-            body = pickle.dumps(self._record(fgraph), protocol=pickle.HIGHEST_PROTOCOL)
+            graph = pickle.dumps(self._record(fgraph), protocol=pickle.HIGHEST_PROTOCOL)
+            body = pickle.dumps((gof_optdb.answers(), graph), protocol=pickle.HIGHEST_PROTOCOL)
         except Exception:  # an Op or constant that cannot be pickled
             return
         _pending_entries[self.path] = body

@@ -104,6 +104,41 @@ def decided_by():
     return sorted(set(_decided_by))
 
 
+_answers = {}  # (question, arguments) -> latest answer
+
+
+def consult(question, *arguments):
+    """Return ``question(*arguments)``, an answer that influences rewriting.
+
+    The answer depends on more than the graph and the flags, for example on whether a library can be used on a device, and
+    may be different in another process. The disk cache of graphs stores the answers. It uses an entry only if the
+    questions, asked again, still have the same answers.
+
+    Parameters
+    ----------
+    question : function
+        A function of a module, so that it can be pickled.
+    *arguments : hashable objects
+
+    Returns
+    -------
+    object
+        The answer.
+    """
+    answer = _answers[question, arguments] = question(*arguments)
+    return answer
+
+
+def answers():
+    """Return the answers of this process.
+
+    Returns
+    -------
+    list of tuple (question, arguments, answer)
+    """
+    return [(*asked, answer) for asked, answer in list(_answers.items())]
+
+
 class DB:
     """A database that contains optimizations (or other databases) under a name and tags.
 

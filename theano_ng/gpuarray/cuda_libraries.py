@@ -2,6 +2,7 @@
 
 import logging
 
+from theano_ng.gof import optdb
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.gpuarray.pygpu.tools import per_context
 from theano_ng.gpuarray.type import get_context
@@ -46,6 +47,10 @@ def usable(context_name, library):
 
     If the library cannot be used on a CUDA device, the reason is written to the log, once for each device.
     """
+    return optdb.consult(_usable, context_name, library)
+
+
+def _usable(context_name, library):
     context = get_context(context_name)
     if context.kind != b"cuda":
         return False

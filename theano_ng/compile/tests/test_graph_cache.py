@@ -5,6 +5,7 @@ import glob
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -19,7 +20,9 @@ from theano_ng.compile import graph_cache
 from theano_ng.compile.functions.maker import std_fgraph
 from theano_ng.compile.io import In, Out, SymbolicInput
 from theano_ng.compile.mode import Mode, get_mode
+from theano_ng.gof import optdb
 from theano_ng.gof.deferred import run_later
+from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.optdb import Query
 from theano_ng.tensor.nnet.corr import CorrMM
 from theano_ng.tensor.signal.pool import Pool
@@ -117,6 +120,37 @@ def local_exp_to_two(node):
             with_rule = run_process(folder, 0, "elementwise", code=code % rule)["elementwise"]
             self.assertEqual(with_rule["looked"], 0)
             self.assertNotEqual(with_rule["results"], plain["results"])
+
+
+_world = {"answer": True}
+
+
+def _question(name):
+    return _world[name]
+
+
+class TestAnswers(unittest.TestCase):
+    """Rules may ask questions whose answers change from one process to the next."""
+
+    def test_other_answers(self):
+        """An entry is used only while the questions have the answers with which the graph was rewritten."""
+        x = tt.dvector("x")
+        folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        self.addCleanup(optdb._answers.pop, (_question, ("answer",)), None)
+        self.addCleanup(_world.update, answer=True)
+        entry = graph_cache.CachedGraph(os.path.join(folder, "entry"), [x], 1, {})
+        self.assertIs(optdb.consult(_question, "answer"), True)
+        entry.save(FunctionGraph([x], [x + 1], clone=True))
+        run_later.finish()
+        self.assertIsNotNone(entry.load())
+        _world["answer"] = False
+        self.assertIsNone(entry.load())
+        self.assertIn((_question, ("answer",), False), optdb.answers())
+        del _world["answer"]  # the question has no answer any longer, as for a context that does not exist
+        self.assertIsNone(entry.load())
+        _world["answer"] = True
+        self.assertIsNotNone(entry.load())
 
 
 def key_of(inputs, outputs, mode="FAST_RUN", accept_inplace=False):

@@ -4,6 +4,7 @@ It is the device that the flag init_gpu_device names, if that is a CUDA device. 
 runs kernels on the host, and fake libraries, which compute by plain loops (`device/tests/stub_cuda`).
 """
 
+import atexit
 import ctypes
 import os
 import shutil
@@ -25,6 +26,7 @@ LIBRARIES = {
 
 is_real = DEVICE.startswith("cuda")
 fakes = {}  # name of a fake library -> ctypes.CDLL; "cuda" is the driver
+paths = {}  # name of a fake library -> its path
 _runners = []
 
 
@@ -54,15 +56,16 @@ def _opened():
     try:
         _start(loader)
         made = pygpu.init("cuda0")
-        for library in ("cublas", "cublas_solve", "cusolver", "cufft"):
+        for library in ("cublas", "cublas_solve", "cusolver", "cufft", "cudnn"):
             getattr(made, library)
     finally:
-        for which in ("cuda", "nvrtc", *LIBRARIES):
+        for which in paths:
             loader.use(which, None)
     return made
 
 
 def _start(loader):
+    from theano_ng.gpuarray.device.tests.cudnn import compile_fake_cudnn
     from theano_ng.gpuarray.device.tests.fake_kernels import KernelRunner
     from theano_ng.gpuarray.device.tests.test_cuda import compile_fake
     from theano_ng.gpuarray.tests.fake_driver import fake_driver
@@ -70,14 +73,16 @@ def _start(loader):
     if shutil.which("g++") is None:
         raise unittest.SkipTest("needs g++, which compiles the kernels of the fake CUDA device")
     folder = tempfile.mkdtemp()
-    unittest.addModuleCleanup(shutil.rmtree, folder, ignore_errors=True)
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     driver, fakes["cuda"] = fake_driver()
-    for which in ("cuda", "nvrtc"):
-        loader.use(which, driver)
+    paths["cuda"] = paths["nvrtc"] = driver
     for which, (source, file) in LIBRARIES.items():
-        path = compile_fake(folder, driver, "-lm", source=source, name=file)
+        paths[which] = compile_fake(folder, driver, "-lm", source=source, name=file)
+    paths["cudnn"] = compile_fake_cudnn(folder, driver)
+    for which, path in paths.items():
         loader.use(which, path)
-        fakes[which] = ctypes.CDLL(path)
+        fakes.setdefault(which, ctypes.CDLL(path))
+    fakes["cudnn"].fake_dnn_reset()
     fakes["cublas"].fake_triangular_reset()
     fakes["cusolver"].fake_solver_reset()
     fakes["cufft"].fake_fft_reset()
@@ -113,10 +118,14 @@ def calls():
 class CudaTest(unittest.TestCase):
     """A base class for tests on the CUDA device. A kernel that the fake driver could not run makes the test fail."""
 
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.name = cuda_context()
+
     def setUp(self):
         import numpy as np
 
-        self.name = cuda_context()
         self.rng = np.random.default_rng(7)
         self.addCleanup(self._kernels_ran)
 

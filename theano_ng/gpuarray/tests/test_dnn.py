@@ -148,9 +148,8 @@ class TestSoftmax(CudnnTest):
         if self.fakes:
             self.fakes.calls()
         found = f(self.placed(value, "reversed"))
-        if self.kernels_run:
-            self.check(found, softmax(value, 1, 1))
-        else:
+        self.check(found, softmax(value, 1, 1))
+        if self.fakes:
             calls = [call.split()[0] for call in self.fakes.calls()]
             self.assertLess(calls.index("cuLaunchKernel"), calls.index("cudnnSoftmaxForward"))
 
@@ -267,9 +266,8 @@ class TestReduction(CudnnTest):
                 found, index = found
                 np.testing.assert_array_equal(index, np.zeros((2, 3)))
             self.check(found, value[:, 0])
-        if self.kernels_run:
-            for name in ("absmax", "norm1", "norm2"):
-                self.check(self.compile([x], self.op(name, (1,), "float32")(x))(self.placed(value)), abs(value[:, 0]))
+        for name in ("absmax", "norm1", "norm2"):
+            self.check(self.compile([x], self.op(name, (1,), "float32")(x))(self.placed(value)), abs(value[:, 0]))
 
     def test_no_elements(self):
         for dtype in DTYPES:

@@ -18,7 +18,7 @@ from theano_ng.gpuarray.dnn.conv import by_own_kernels
 from theano_ng.gpuarray.elemwise import GpuDimShuffle, GpuElemwise
 from theano_ng.gpuarray.opt import conv as conv_rules
 from theano_ng.gpuarray.tests.cudnn import DTYPES, CudnnTest
-from theano_ng.gpuarray.tests.device import DEVICE, context
+from theano_ng.gpuarray.tests.device import DEVICE, LAYOUTS, context, gpu_variable
 from theano_ng.gpuarray.transfers import as_gpuarray_variable
 from theano_ng.tensor.nnet import conv2d, conv3d
 from theano_ng.tensor.nnet.convolution import abstract
@@ -113,10 +113,9 @@ class TestNumbers(ConvolutionTest):
                 case.value(1, case.images, case.top, kernel),
                 case.value(2, case.kernels, case.top, image),
             ]
-            layouts = ("C", "F", "strided", "reversed") if self.kernels_run else ("C",)
             native = self.compile(variables, outputs)
             python = theano.function(variables, outputs, mode=Mode("py", None)) if number < 20 else native
-            for f, layout in itertools.product((native, python), layouts):
+            for f, layout in itertools.product((native, python), LAYOUTS):
                 with self.subTest(number=number, layout=layout, dtype=case.dtype, **case.options):
                     found = f(*[self.placed(v, layout) for v in arrays])
                     for one, right in zip(found, expected):
@@ -247,25 +246,7 @@ class TestNumbers(ConvolutionTest):
             dnn.dnn_conv(x, x, precision="float64")
 
 
-class WithKernels(ConvolutionTest):
-    """A test of expressions that copy arrays, on a device that runs kernels. If it is no CUDA device, Python code computes
-    the nodes of cuDNN.
-    """
-
-    @classmethod
-    def setUpClass(cls):
-        unittest.TestCase.setUpClass()
-        cls.name, cls.fakes = context(), None
-
-    def compile(self, inputs, outputs, **options):
-        return theano.function(inputs, outputs, mode=self.mode, **options)
-
-    @property
-    def mode(self):
-        return None if DEVICE.startswith("cuda") else Mode("py", None)
-
-
-class TestHints(WithKernels):
+class TestHints(ConvolutionTest):
     def test_direction(self):
         x, w = self.variable("float64", 4), self.variable("float64", 4)
         image, kernel = self.random("float64", 2, 3, 6, 7), self.random("float64", 4, 3, 3, 2)
@@ -301,9 +282,9 @@ class TestHints(WithKernels):
 
     def test_other_devices(self):
         """On other devices, the rules leave convolutions to the package's kernels, and the Ops name the reason."""
-        x, w = self.variable("float32", 4), self.variable("float32", 4)
         if DEVICE.startswith("cuda"):
             self.skipTest("needs a device that is no CUDA device")
+        x, w = [gpu_variable("float32", 4, context()) for _ in range(2)]
         with self.assertRaisesRegex(RuntimeError, "cuDNN cannot be used on the context test: .* is no CUDA device"):
             theano.function([x, w], dnn.dnn_conv(x, w), mode="FAST_RUN")
         f = theano.function([x, w], conv2d(x, w), mode=self.device_mode())
@@ -793,7 +774,7 @@ class TestRules(ConvolutionTest):
         self.assertIsNone(dnn.local_abstractconv3d_cudnn_graph(op, self.name, [self.x, self.w], outputs))
 
 
-class TestCopies(WithKernels):
+class TestCopies(ConvolutionTest):
     def test_own_kernels(self):
         """The package's own kernels give the numbers of cuDNN."""
         for number in range(12):
@@ -826,9 +807,7 @@ class TestCopies(WithKernels):
     def test_loop(self):
         """A loop may move the descriptor out of its steps."""
         x, w = self.variable("float32", 4), self.variable("float32", 4)
-        states, _ = theano.scan(
-            lambda v, w: dnn.dnn_conv(v, w, "half"), outputs_info=[x], non_sequences=[w], n_steps=3, mode=self.mode
-        )
+        states, _ = theano.scan(lambda v, w: dnn.dnn_conv(v, w, "half"), outputs_info=[x], non_sequences=[w], n_steps=3)
         f = self.compile([x, w], states[-1])
         image, kernel = self.random("float32", 1, 2, 5, 5), self.random("float32", 2, 2, 3, 3)
         expected = image
@@ -836,7 +815,6 @@ class TestCopies(WithKernels):
             expected = conv2d(expected, kernel, border_mode="half").eval()
         self.near(f(self.placed(image), self.placed(kernel)), expected, "float32")
 
-    @mock.patch("theano_ng.gpuarray.opt.dnn.conv.uses_cudnn", lambda v: True)
     def test_alternatives(self):
         """All rules that the meta-optimizer tries give the same results."""
         for axes, options, count in (

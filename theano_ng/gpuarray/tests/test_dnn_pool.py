@@ -42,12 +42,6 @@ class TestPooling(CudnnTest):
         n = int(np.prod(shape))
         return (self.rng.permutation(n).reshape(shape) / 32 - n / 64).astype(dtype)
 
-    def layouts(self, inputs, outputs):
-        """Yield pairs as `both_ways`. Only arrays in C order are read without a copy."""
-        for f, layout in self.both_ways(inputs, outputs):
-            if layout == "C" or self.kernels_run:
-                yield f, layout
-
     def test_pooling(self):
         for dtype, mode, (shape, ws, stride, pad) in itertools.product(DTYPES, NAMES, WINDOWS):
             x = self.variable(dtype, len(shape))
@@ -55,7 +49,7 @@ class TestPooling(CudnnTest):
             self.assertEqual((out.dtype, out.ndim), (dtype, len(shape)))
             value = self.different(dtype, shape)
             expected = pooled(value.astype("float64"), NAMES[mode], ws, stride, pad)
-            for f, layout in self.layouts([x], out):
+            for f, layout in self.both_ways([x], out):
                 with self.subTest(dtype=dtype, mode=mode, shape=shape, layout=layout):
                     self.check(f(self.placed(value, layout)), expected)
             self.assertEqual(
@@ -72,7 +66,7 @@ class TestPooling(CudnnTest):
             exact = pooled(value.astype("float64"), NAMES[mode], ws, stride, pad)
             weight = self.random(dtype, *exact.shape)
             expected = gradient(value.astype("float64"), exact, weight.astype("float64"), NAMES[mode], ws, stride, pad)
-            for f, layout in self.layouts([x, g], dx):
+            for f, layout in self.both_ways([x, g], dx):
                 with self.subTest(dtype=dtype, mode=mode, shape=shape, layout=layout):
                     self.check(f(self.placed(value, layout), self.placed(weight, layout)), expected)
 
@@ -134,8 +128,7 @@ class TestPooling(CudnnTest):
         value = self.different("float64", (2, 3, 4, 5))
         expected = 6 * pooled(value, NAMES["average_inc_pad"], (2, 3), (1, 1), (1, 0))
         self.check(theano.function([x], out, mode=theano.Mode("py", None))(self.placed(value)), expected)
-        if self.kernels_run:
-            self.check(f(self.placed(value)), expected)
+        self.check(f(self.placed(value)), expected)
 
     def test_no_elements(self):
         x, g = self.variable("float32", 4), self.variable("float32", 4)
@@ -149,8 +142,7 @@ class TestPooling(CudnnTest):
         ):
             found = f(self.placed(np.ones(shape, "float32")), self.placed(np.ones(expected, "float32")))
             self.assertEqual([v.shape for v in found], [expected, shape])
-            if self.kernels_run:
-                self.check(found[1], np.zeros(shape))
+            self.check(found[1], np.zeros(shape))
 
     def test_bad_arguments(self):
         x = self.variable("float32", 4)
@@ -236,8 +228,7 @@ class TestPooling(CudnnTest):
                 self.assertEqual([name for name in self.ops(f) if "Dnn" in name], ["GpuDnnPool", "GpuDnnPoolGrad"])
                 found, found_dx = f(self.placed(value), self.placed(weight))
                 self.check(found, expected)
-                if expected.size or self.kernels_run:
-                    self.check(found_dx, expected_dx)
+                self.check(found_dx, expected_dx)
 
     def test_descriptor(self):
         """The descriptor for users' C code can be made, and its Op can be pickled."""

@@ -33,9 +33,7 @@ class TestTransformers(CudnnTest):
             self.assertEqual(out.type, img.type)
             value, maps = self.random(dtype, 2, 3, 4, 5), self.theta(dtype, 2)
             expected = sampled(value.astype("float64"), grid_of(maps.astype("float64"), *size))
-            for f, layout in itertools.product(
-                self.both([img, theta], out), LAYOUTS if self.kernels_run else LAYOUTS[:1]
-            ):
+            for f, layout in itertools.product(self.both([img, theta], out), LAYOUTS):
                 given = self.placed(value, layout), self.placed(maps, layout)
                 self.check(f(*given), expected, TOLERANCE[dtype])
             shape = theano.function([img, theta], out.shape, mode="FAST_RUN", on_unused_input="ignore")
@@ -87,12 +85,7 @@ class TestTransformers(CudnnTest):
         theta, dims = self.variable("float64", 3), T.lvector()
         maps = self.theta("float64", 2)
         for out_dims in ((2, 3, 4, 5), dims, [dims[0], 3, dims[2], 5]):
-            f = theano.function(
-                [theta, dims],
-                dnn.GpuDnnTransformerGrid()(theta, out_dims),
-                mode=None if self.kernels_run else "FAST_RUN",
-                on_unused_input="ignore",
-            )
+            f = theano.function([theta, dims], dnn.GpuDnnTransformerGrid()(theta, out_dims), on_unused_input="ignore")
             self.check(f(self.placed(maps), [2, 3, 4, 5]), grid_of(maps, 4, 5), 1e-12)
 
     def test_no_elements(self):

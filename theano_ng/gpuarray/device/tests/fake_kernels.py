@@ -1,7 +1,7 @@
 """Runs kernels on the host for the fake CUDA driver (`stub_cuda/fake_cuda.c`): g++ compiles the CUDA code.
 
-The threads of a group run one after the other, each until its next barrier. The shuffles and atomic functions that kernels
-use are emulated. Kernels for float16 do not compile, because they contain instructions of a GPU.
+The threads of a group run one after the other, each until its next barrier. The shuffles, atomic functions and conversions
+of float16 that kernels use are emulated.
 """
 
 import ctypes
@@ -132,6 +132,14 @@ extern "C" void tng_run(const unsigned *sizes, void **values)
 """
 
 
+# Instruction of a GPU -> C++ code for the same conversion
+_CONVERSIONS = {
+    'asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x.data));': "y = tng_bits<_Float16>(x.data);",
+    'asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y.data) : "f"(x));': "y.data = tng_bits<uint16_t>((_Float16)x);",
+    'asm("cvt.rn.f16.f64 %0, %1;" : "=h"(y.data) : "d"(x));': "y.data = tng_bits<uint16_t>((_Float16)x);",
+}
+
+
 class KernelRunner:
     """Runs the kernels of a fake driver from its construction on.
 
@@ -174,12 +182,18 @@ class KernelRunner:
         barriers = "local_barrier" in own or "ga_shuffle" in own
         with tempfile.TemporaryDirectory(dir=self.folder) as folder:
             with open(os.path.join(folder, "cluda.h"), "w") as file:
-                file.write(self.dialect)
+                file.write(_converted(self.dialect))
             with open(os.path.join(folder, "kernel.cpp"), "w") as file:
                 prefix = "" if "CLUDA_H" in text else self.dialect
-                file.write(_BEFORE + prefix + text + _AFTER % dict(name=name, barriers=barriers))
+                file.write(_BEFORE + _converted(prefix + text) + _AFTER % dict(name=name, barriers=barriers))
             command = "g++ -std=c++17 -O1 -w -shared -fPIC -I . -o kernel.so kernel.cpp"
             done = subprocess.run(command.split(), cwd=folder, capture_output=True, text=True)
             if done.returncode:
                 raise RuntimeError("%s does not compile: %s" % (name, done.stderr[:3000]))
             os.replace(os.path.join(folder, "kernel.so"), path + ".so")
+
+
+def _converted(text):
+    for instruction, code in _CONVERSIONS.items():
+        text = text.replace(instruction, code)
+    return text

@@ -6,6 +6,7 @@ whose Op is not faster than the own kernels, or less exact, is registered by `re
 mode includes the tag ``cudnn``; then cuDNN must be available (`NoCuDNNRaise`).
 """
 
+from theano_ng.gof import optdb
 from theano_ng.gof.rewriting import Optimizer, local_optimizer
 from theano_ng.gpuarray.contexts import list_contexts
 from theano_ng.gpuarray.dnn.base import dnn_available
@@ -22,7 +23,7 @@ class NoCuDNNRaise(Optimizer):
     def apply(self, fgraph):
         used = {v.type.context_name for v in fgraph.variables if isinstance(v.type, GpuArrayType)}
         for name in used or list_contexts():
-            if not dnn_available(name):
+            if not optdb.consult(dnn_available, name):
                 raise AssertionError(
                     "cuDNN optimization was enabled, but cuDNN cannot be used on the context %s: %s"
                     % (name, dnn_available.msg)
@@ -66,4 +67,4 @@ def lifts_on_request(*tracks, group, tags=()):
 
 def uses_cudnn(v):
     """Return True if cuDNN can be used on the device of a variable."""
-    return dnn_available(v.type.context_name)
+    return optdb.consult(dnn_available, v.type.context_name)
