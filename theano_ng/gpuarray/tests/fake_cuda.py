@@ -6,6 +6,7 @@ runs kernels on the host, and fake libraries, which compute by plain loops (`dev
 
 import atexit
 import ctypes
+import functools
 import os
 import shutil
 import tempfile
@@ -53,8 +54,10 @@ def _opened():
     from theano_ng.gpuarray.device import loader
     from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 
+    start()
     try:
-        _start(loader)
+        for which, path in paths.items():
+            loader.use(which, path)
         made = pygpu.init("cuda0")
         for library in ("cublas", "cublas_solve", "cusolver", "cufft", "cudnn"):
             getattr(made, library)
@@ -64,12 +67,17 @@ def _opened():
     return made
 
 
-def _start(loader):
+@functools.cache
+def start():
+    """Compile and load the fakes. Nothing happens on a real device."""
+    from theano_ng.gpuarray.device import loader
     from theano_ng.gpuarray.device.tests.cudnn import compile_fake_cudnn
     from theano_ng.gpuarray.device.tests.fake_kernels import KernelRunner
     from theano_ng.gpuarray.device.tests.test_cuda import compile_fake
     from theano_ng.gpuarray.tests.fake_driver import fake_driver
 
+    if is_real:
+        return
     if shutil.which("g++") is None:
         raise unittest.SkipTest("needs g++, which compiles the kernels of the fake CUDA device")
     folder = tempfile.mkdtemp()
@@ -80,7 +88,6 @@ def _start(loader):
         paths[which] = compile_fake(folder, driver, "-lm", source=source, name=file)
     paths["cudnn"] = compile_fake_cudnn(folder, driver)
     for which, path in paths.items():
-        loader.use(which, path)
         fakes.setdefault(which, ctypes.CDLL(path))
     fakes["cudnn"].fake_dnn_reset()
     fakes["cublas"].fake_triangular_reset()
@@ -89,47 +96,3 @@ def _start(loader):
     fakes["cublasLt"].fake_blas_reset()
     kernels = os.path.join(config.compiledir, "fake_kernels")
     _runners.append(KernelRunner(fakes["cuda"], kernels, loader.cluda("cuda")))
-
-
-def solver_state():
-    """Return the state of the fake cuSOLVER."""
-    from theano_ng.gpuarray.device.tests.test_libraries import SolverState
-
-    return _state(fakes["cusolver"].fake_solver_state, SolverState)
-
-
-def fft_state():
-    """Return the state of the fake cuFFT."""
-    from theano_ng.gpuarray.device.tests.test_libraries import FftState
-
-    return _state(fakes["cufft"].fake_fft_state, FftState)
-
-
-def _state(function, kind):
-    function.restype = ctypes.POINTER(kind)
-    return function().contents
-
-
-def calls():
-    """Return the first word of each call of the fakes since the last call of this function."""
-    return [line.split()[0] for line in fakes["cuda"].fake_calls().decode().splitlines()]
-
-
-class CudaTest(unittest.TestCase):
-    """A base class for tests on the CUDA device. A kernel that the fake driver could not run makes the test fail."""
-
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        cls.name = cuda_context()
-
-    def setUp(self):
-        import numpy as np
-
-        self.rng = np.random.default_rng(7)
-        self.addCleanup(self._kernels_ran)
-
-    def _kernels_ran(self):
-        for runner in _runners:
-            failures, runner.failures = runner.failures, []
-            self.assertEqual(failures, [])

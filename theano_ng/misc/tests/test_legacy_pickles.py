@@ -243,13 +243,6 @@ class TestServed(unittest.TestCase):
             assert type(function([], T.constant(1), mode=theano.Mode("py", None))) is Function
             twins = [n for n, m in sys.modules.items() if n.startswith("theano.") and m is not sys.modules["theano_ng" + n[6:]]]
             assert not twins, twins
-            for statement in ("import theano.sandbox.cuda.GpuOp", "from theano.sandbox.cuda import GpuOp"):
-                try:
-                    exec(statement)
-                except ImportError as failure:
-                    assert "was removed" in str(failure), failure
-                else:
-                    raise AssertionError(statement)
             try:
                 import theano.no_such_module
             except ImportError:

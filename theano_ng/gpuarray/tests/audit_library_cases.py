@@ -1,0 +1,122 @@
+"""Ops that need NVIDIA's libraries, for the audit: ``theano_ng-audit theano_ng.gpuarray.tests.audit_library_cases``.
+
+The device is a fake, with fake libraries (`fake_cuda`), unless the flag init_gpu_device names a CUDA device. As in
+`audit_cases`, each forked process opens the device, and the parent never does.
+"""
+
+import os
+from unittest import mock
+
+import numpy as np
+
+from theano_ng.audit.records import Case
+from theano_ng.gpuarray import contexts, dnn, fft, linalg
+from theano_ng.gpuarray.device import loader
+from theano_ng.gpuarray.tests import fake_cuda
+from theano_ng.gpuarray.tests.audit_cases import HALF, IMAGE, KERNEL, RNG, SKIP, SQUARE, T3, TOP, TWO, Y, on_device
+from theano_ng.tensor.tests import audit_nnet
+
+
+def _placed(op, *places):
+    """Return a callable as `on_device` does, for the CUDA device. It need not be open when the callable is called."""
+    call = on_device(op, *places, name=fake_cuda.NAME)
+
+    def without_device(*inputs):
+        with mock.patch.object(linalg, "require"), mock.patch.object(fft, "require"):
+            return call(*inputs)
+
+    return without_device
+
+
+def _by_cudnn():
+    """Return rows of the table for Ops that use cuDNN."""
+    rows = []
+    for algo in ("fast", "accurate", "log"):
+        for mode in ("instance", "channel"):
+            rows.append(("GpuDnnSoftmax %s %s" % (algo, mode), _placed(dnn.GpuDnnSoftmax(algo, mode)), [IMAGE]))
+            op = dnn.GpuDnnSoftmaxGrad(algo, mode)
+            rows.append(("GpuDnnSoftmaxGrad %s %s" % (algo, mode), _placed(op), [IMAGE, IMAGE[::-1]]))
+    for name in ("add", "mul", "maximum", "minimum", "absmax", "avg", "norm1", "norm2"):
+        op = dnn.GpuDnnReduction(name, (0, 2), "float32", "float32", False)
+        rows.append(("GpuDnnReduction " + name, _placed(op), [T3]))
+    for inplace in (False, True):
+        for name, op, arrays in (
+            ("GpuDnnConv", dnn.GpuDnnConv("none", inplace), [IMAGE, KERNEL, TOP]),
+            ("GpuDnnConvGradW", dnn.GpuDnnConvGradW(inplace, "deterministic"), [IMAGE, TOP, KERNEL]),
+            ("GpuDnnConvGradI", dnn.GpuDnnConvGradI(inplace, "deterministic"), [KERNEL, TOP, IMAGE]),
+        ):
+            desc = dnn.GpuDnnConvDesc("valid").constant()
+            call = _placed(lambda a, b, c, alpha, beta, op=op: op(a, b, c, desc, alpha, beta), 0, 1, 2)
+            rows.append(("%s inplace=%s" % (name, inplace), call, [*arrays, HALF, TWO]))
+    volumes = [IMAGE[None], KERNEL[:, :, None]]
+    rows.append(("dnn_conv3d", _placed(lambda x, w: dnn.dnn_conv3d(x, w, 1, (1, 2, 1))), volumes))
+    for mode in ("max", "average_inc_pad", "average_exc_pad", "max_deterministic"):
+        pool = _placed(lambda x, mode=mode: dnn.GpuDnnPool(mode)(x, (3, 2), (1, 2), (1, 0)))
+        grad = _placed(lambda *v, mode=mode: dnn.GpuDnnPoolGrad(mode)(*v, (3, 2), (1, 2), (1, 0)))
+        small = IMAGE[:, :, :, :2]
+        rows += [("GpuDnnPool " + mode, pool, [IMAGE]), ("GpuDnnPoolGrad " + mode, grad, [IMAGE, small, small[::-1]])]
+    images, statistics = audit_nnet.IMAGES.astype("float32"), audit_nnet.CHANNELS
+    for cls, count, tied in (
+        (dnn.GpuDnnBatchNorm, 2, 1),
+        (dnn.GpuDnnBatchNormGrad, 3, 2),
+        (dnn.GpuDnnBatchNormInference, 3, 1),
+    ):
+        first = [images, images[::-1]][: 2 if cls is dnn.GpuDnnBatchNormGrad else 1]
+        more = [statistics[0]] if cls is dnn.GpuDnnBatchNormInference else []
+        inputs = [*first, *statistics[:count], *more]
+        places = audit_nnet.statistic_places(count + len(more), tied)
+        rows.append((cls.__name__, _placed(lambda *v, cls=cls: cls("spatial")(*v, 1e-2)), inputs, places))
+    maps = RNG.randn(2, 2, 3).astype("float32")
+    rows += [
+        ("dnn_spatialtf", _placed(dnn.dnn_spatialtf), [IMAGE, maps]),
+        ("GpuDnnTransformerGradT", _placed(dnn.GpuDnnTransformerGradT()), [IMAGE[:, :, :, :2]]),
+    ]
+    return rows
+
+
+def _of_libraries():
+    """Return rows of the table for Ops that use other libraries of NVIDIA."""
+    spd, b = SQUARE @ SQUARE.T + 3 * np.eye(3, dtype="float32"), Y[:, :2]
+    pairs = np.resize(T3, (2, 3, 4, 2))
+    rows = []
+    for op in (
+        linalg.GpuCusolverSolve(),
+        linalg.GpuCusolverSolve("symmetric"),
+        linalg.GpuCusolverSolve(trans="T"),
+        linalg.GpuCublasTriangularSolve(),
+        linalg.GpuCublasTriangularSolve(False, "T"),
+    ):
+        rows.append((str(op), _placed(op), [spd, b]))
+    for op in (
+        linalg.GpuCholesky(),
+        linalg.GpuMagmaCholesky(False),
+        linalg.GpuMagmaMatrixInverse(),
+        linalg.GpuMagmaQR(),
+        linalg.GpuMagmaQR(False),
+        linalg.GpuMagmaSVD(True, False),
+        linalg.GpuMagmaEigh("L", False),
+    ):
+        rows.append((str(op), _placed(op), [spd]))
+    rows.append(("CuRFFTOp", _placed(lambda x: fft.curfft_op(x)), [T3]))
+    rows.append(("CuIRFFTOp", _placed(lambda x: fft.cuirfft_op(x)), [pairs]))
+    return rows
+
+
+def _open():
+    for name in list(contexts.list_contexts()):
+        contexts.unregister(name)
+    fake_cuda.cuda_context()
+    if not fake_cuda.is_real:
+        loader.use("cudnn", fake_cuda.paths["cudnn"])  # compilation looks for the library again
+
+
+def audit_cases():
+    """Return the cases, and register a function that opens the device in processes that are forked later."""
+    fake_cuda.start()
+    os.register_at_fork(after_in_child=_open)
+    return cases()
+
+
+def cases():
+    """Return the cases, for callers that only build their graphs."""
+    return [Case(op, inputs, name, *tied, skip=SKIP) for name, op, inputs, *tied in _by_cudnn() + _of_libraries()]
