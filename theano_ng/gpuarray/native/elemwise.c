@@ -303,7 +303,8 @@ static PyGpuArrayObject *slice_of(PyGpuArrayObject *array, int axis, const struc
     memcpy(dims, array->ga.dimensions, array->ga.nd * sizeof *dims);
     dims[axis] = stop > start ? stop - start : 0;
     *covered += dims[axis];
-    size_t offset = array->ga.offset + (dims[axis] ? start * (size_t)array->ga.strides[axis] : 0);
+    int empty = dims[axis] == 0 || gpu_size(&array->ga) == 0; /* the memory may end before the slice */
+    size_t offset = array->ga.offset + (empty ? 0 : start * (size_t)array->ga.strides[axis]);
     return pygpu_fromgpudata(array->ga.data, offset, array->ga.typecode, array->ga.nd, dims, array->ga.strides,
                              array->context, 1, (PyObject *)array, Py_None);
 }

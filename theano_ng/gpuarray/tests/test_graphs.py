@@ -25,10 +25,13 @@ from theano_ng.configdefaults import config
 from theano_ng.gpuarray import contexts
 from theano_ng.gpuarray.device.tests import native
 from theano_ng.gpuarray.device.tests.test_cuda import compile_fake
+from theano_ng.gpuarray.linalg import GpuCusolverSolve
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.gpuarray.tests.device import context
+from theano_ng.gpuarray.tests.fake_cuda import CudaTest
 from theano_ng.gpuarray.type import gpuarray_shared_constructor
 from theano_ng.ifelse import ifelse
+from theano_ng.tensor.linalg.solving import Solve
 from theano_ng.tensor.signal.pool import pool_2d
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -387,6 +390,27 @@ class TestGeneratedPrograms(unittest.TestCase):
                 np.testing.assert_array_equal(a, b)
         for a, b in zip(*variables):
             np.testing.assert_array_equal(a.get_value(), b.get_value())
+
+
+class TestKernelsOfGraphs(CudaTest):
+    """Graphs on a CUDA device compute. Between them, libraries factorize matrices, which is part of no graph."""
+
+    def test_values(self):
+        draw = lambda *shape: self.rng.normal(size=shape)
+        before, values = contexts.get_context(self.name).graphs["runs"], [draw(4, 4) for _ in range(6)]
+        x, number, results = tt.dmatrix("x"), tt.dscalar("number"), []
+        given = [(draw(3, 4), draw()) for _ in range(4)] * 2
+        for setting in ("on", "off"):
+            weights = [gpuarray_shared_constructor(v, target=self.name) for v in values]
+            h = deep(x.transfer(self.name), weights) * number
+            h = deep(tt.dot(h, Solve()(weights[0] + 9 * tt.eye(4), weights[1])), weights)
+            updates = [(w, w - 0.1 * tt.grad(h.sum(), w)) for w in weights]
+            f = compiled(setting, [x, number], h.transfer("cpu"), updates=updates)
+            self.assertTrue([n for n in f.maker.fgraph.toposort() if isinstance(n.op, GpuCusolverSolve)])
+            results.append([f(*args) for args in given] + [w.get_value() for w in weights])
+        for found, expected in zip(*results, strict=True):
+            np.testing.assert_array_equal(found, expected)
+        self.assertGreater(contexts.get_context(self.name).graphs["runs"], before)
 
 
 class TestPool(unittest.TestCase):

@@ -271,6 +271,16 @@ class TestSlices(Fusion):
         with self.assertRaises(ValueError):
             f(self.array(3, 4), -1)
 
+    def test_no_elements(self):
+        """An array without rows has slices with columns, whose places are behind the end of its memory."""
+        x = T.dmatrix()
+        cost = (T.nnet.sigmoid(x[:, :4]) * T.tanh(x[:, 4:8]) * T.exp(-x[:, 8:])).sum()
+        f = self.check([x], [T.cumsum(T.grad(cost, x), axis=0)], [self.array(0, 12, dtype="float64")])
+        self.assertEqual(len(in_slices(f)), 1)
+        y = T.fmatrix()
+        f = self.check([y], [self.set_slices(y, (9, y.shape[1]), [(5, 8), (2, 5)], axis=0)], [self.array(3, 0)])
+        self.assertEqual(len(in_slices(f)), 1)
+
     def test_op(self):
         """The Op has derivatives and a shape, and Python code with the same results."""
         a, b = theano.scalar.float64("a"), theano.scalar.float64("b")

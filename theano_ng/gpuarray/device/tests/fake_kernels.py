@@ -74,6 +74,21 @@ template <typename... P> static void tng_call(void (*f)(P...), void **values)
     tng_call(f, values, index_sequence_for<P...>());
 }
 
+template <typename... P> static void **tng_copy(void (*)(P...), void **values)
+{
+    const size_t sizes[] = {sizeof(P)..., 0}, count = sizeof...(P), word = sizeof(long double);
+    size_t bytes = count * sizeof(void *) / word * word + word;
+    for (size_t size : sizes)
+        bytes += size / word * word + word;
+    void **copy = (void **)malloc(bytes);
+    char *at = (char *)copy + count * sizeof(void *) / word * word + word;
+    for (size_t i = 0; i < count; at += sizes[i++] / word * word + word)
+        copy[i] = memcpy(at, values[i], sizes[i]);
+    return copy;
+}
+
+extern "C" void **tng_kept(void **values) { return tng_copy(%(name)s, values); }
+
 static void **tng_values;
 static bool tng_done[TNG_THREADS];
 
@@ -159,22 +174,27 @@ class KernelRunner:
         self.loaded = {}
         self.failures = []
         # The driver holds the address of this object.
-        self._callback = CFUNCTYPE(None, c_char_p, c_char_p, POINTER(c_uint), POINTER(c_void_p))(self._run)
+        self._callback = CFUNCTYPE(c_void_p, c_char_p, c_char_p, POINTER(c_uint), POINTER(c_void_p))(self._run)
         driver.fake_run_kernels(self._callback)
 
     def _run(self, text, name, sizes, values):
+        """Run a kernel. If `sizes` is NULL, return the address of a copy of its arguments, for a kernel of a graph."""
         try:
-            self.kernel(text.decode(), name.decode())(sizes, values)
+            run, kept = self.kernel(text.decode(), name.decode())
+            return run(sizes, values) if sizes else kept(values)
         except Exception as error:  # ctypes would only print it
             self.failures.append(error)
+            return None
 
     def kernel(self, text, name):
-        """Return the function that runs a kernel of a program."""
+        """Return the function that runs a kernel of a program, and the function that copies its arguments."""
         if (text, name) not in self.loaded:
-            path = os.path.join(self.folder, hashlib.sha256((text + name).encode()).hexdigest()[:24])
+            path = os.path.join(self.folder, hashlib.sha256((_BEFORE + _AFTER + text + name).encode()).hexdigest()[:24])
             if not os.path.exists(path + ".so"):
                 self._compile(text, name, path)
-            self.loaded[text, name] = ctypes.CDLL(path + ".so").tng_run
+            library = ctypes.CDLL(path + ".so")
+            library.tng_run.restype, library.tng_kept.restype = None, c_void_p
+            self.loaded[text, name] = library.tng_run, library.tng_kept
         return self.loaded[text, name]
 
     def _compile(self, text, name, path):

@@ -127,7 +127,7 @@ static int fails(const char *name)
 
 struct work {
     struct work *next;
-    int kind; /* 'c'opy, 's'et, 'l'aunch, 'e'vent, 'w'ait, 'f'unction, 'p'oll */
+    int kind; /* 'c'opy, 's'et, 'l'aunch, 'k'ernel of a graph, 'e'vent, 'w'ait, 'f'unction, 'p'oll */
     void *to;
     const void *from;
     size_t size;
@@ -136,6 +136,9 @@ struct work {
     CUevent event;
     void (*call)(void *);
     int (*poll)(void *);
+    CUfunction function; /* of a kernel, like the next two */
+    unsigned sizes[6];
+    void **values;
 };
 
 struct CUctx_st {
@@ -173,9 +176,9 @@ struct CUfunc_st {
 
 /* Runs a kernel on the host, for tests of whole functions; see fake_kernels.py. `sizes`: groups and threads along three
  * axes. NULL: kernels do nothing. */
-static void (*runner)(const char *text, const char *name, const unsigned sizes[6], void **values);
+static void **(*runner)(const char *text, const char *name, const unsigned sizes[6], void **values);
 
-void fake_run_kernels(void (*run)(const char *, const char *, const unsigned *, void **))
+void fake_run_kernels(void **(*run)(const char *, const char *, const unsigned *, void **))
 {
     runner = run;
 }
@@ -188,6 +191,7 @@ static void free_work(struct work *work)
 {
     if (work->kind == 'f' || work->kind == 'p')
         free(work->to);
+    free(work->values);
     free(work);
 }
 
@@ -240,8 +244,15 @@ static void put(CUstream stream, struct work made)
 }
 
 /* Set the arguments of a launch. */
-static CUresult set_launch(struct work *work, CUfunction function, void **values)
+static CUresult set_launch(struct work *work, CUfunction function, const unsigned sizes[6], void **values)
 {
+    if (work->kind == 'k') {
+        free(work->values);
+        work->function = function;
+        memcpy(work->sizes, sizes, sizeof work->sizes);
+        work->values = runner(function->text, function->name, NULL, values);
+        return work->values ? 0 : CUDA_ERROR_INVALID_VALUE;
+    }
     if (strcmp(function->name, "accumulate") == 0) {
         work->to = *(void **)values[0];
         work->value = *(double *)values[1];
@@ -738,8 +749,11 @@ CUresult cuGraphExecKernelNodeSetParams(CUgraphExec executable, CUgraphNode node
     note("cuGraphExecKernelNodeSetParams %u %u", params->gridDimX, params->blockDimX);
     CALL("cuGraphExecKernelNodeSetParams");
     for (struct work *work = executable->graph->first; work; work = work->next)
-        if (work == (struct work *)node && work->kind == 'l')
-            return set_launch(work, params->func, params->kernelParams);
+        if (work == (struct work *)node && (work->kind == 'l' || work->kind == 'k')) {
+            unsigned sizes[] = {params->gridDimX,  params->gridDimY,  params->gridDimZ,
+                                params->blockDimX, params->blockDimY, params->blockDimZ};
+            return set_launch(work, params->func, sizes, params->kernelParams);
+        }
     return CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -749,7 +763,12 @@ CUresult cuGraphLaunch(CUgraphExec executable, CUstream stream)
     note("cuGraphLaunch");
     CALL("cuGraphLaunch");
     for (struct work *work = executable->graph->first; work; work = work->next)
-        put(stream, *work);
+        if (work->kind == 'k') {
+            until(stream, NULL);
+            runner(work->function->text, work->function->name, work->sizes, work->values);
+        }
+        else
+            put(stream, *work);
     return 0;
 }
 #endif
@@ -836,13 +855,16 @@ CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned 
     CALL("cuLaunchKernel");
     if (bx * by * bz > 1024)
         return CUDA_ERROR_INVALID_VALUE;
-    if (runner && function->text && !stream->capturing) {
-        unsigned sizes[] = {gx, gy, gz, bx, by, bz};
+    unsigned sizes[] = {gx, gy, gz, bx, by, bz};
+    int runs = runner && function->text;
+    if (runs && !stream->capturing) {
         until(stream, NULL);
         runner(function->text, function->name, sizes, values);
     }
-    struct work work = {.kind = 'l'};
-    set_launch(&work, function, values);
+    struct work work = {.kind = runs && stream->capturing ? 'k' : 'l'};
+    CUresult result = set_launch(&work, function, sizes, values);
+    if (result)
+        return result;
     put(stream, work);
     return 0;
 }
