@@ -5,7 +5,7 @@ import numpy as np
 from theano_ng.gof.derivative import DisconnectedType
 from theano_ng.gof.graph import Apply
 from theano_ng.gpuarray.cudnn_defs import CuDNNV9
-from theano_ng.gpuarray.dnn.base import DTYPES, DnnOp, in_dtype
+from theano_ng.gpuarray.dnn.base import DTYPES, DnnOp, in_dtype, with_pattern
 from theano_ng.gpuarray.elemwise import GpuDimShuffle
 from theano_ng.gpuarray.transfers import as_gpuarray_variable, infer_context_name
 from theano_ng.gpuarray.twin import TwinOp, WideTwinOp, at_least_float32, host_variable
@@ -202,6 +202,7 @@ class GpuDnnBatchNorm(_Normalization):
         mean, invstd = outputs[1:3]
         dx, dscale, dbias = GpuDnnBatchNormGrad(self.mode)(x, grads[0], scale, mean, invstd, epsilon)
         of_epsilon = -(host_variable(dscale) * host_variable(scale) * sqr(host_variable(invstd))).sum() / 2
+        dscale, dbias = with_pattern(dscale, scale), with_pattern(dbias, bias)
         return [dx, dscale, dbias, of_epsilon.astype(epsilon.dtype), *[DisconnectedType()() for _ in others]]
 
 

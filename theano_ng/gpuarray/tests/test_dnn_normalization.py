@@ -113,6 +113,14 @@ class TestTraining(NormalizationTest):
                 for one, right in zip(f(*self.on_device([value, *statistics, weight], layout)), expected):
                     self.check(one, right, self.tolerance(dtype, 5))
 
+    def test_broadcast_patterns(self):
+        """The gradients have the types of the inputs: the only channel of a statistic may be known to be the only one."""
+        x, flags = self.variable("float64", 4), (True,) * 4
+        scale, bias = [GpuArrayType("float64", flags, self.name)() for _ in range(2)]
+        y, *_ = dnn.dnn_batch_normalization_train(x, scale, bias, "spatial")
+        gradients = theano.grad(y.transfer("cpu").sum(), [x, scale, bias])
+        self.assertEqual([v.type for v in gradients], [v.type for v in (x, scale, bias)])
+
     def test_derivatives(self):
         """Derivatives of all outputs, also second and directional ones, are those of the host."""
         for mode, axes in (("per-activation", (0,)), ("spatial", (0, 2, 3))):
