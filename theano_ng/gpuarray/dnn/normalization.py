@@ -105,18 +105,18 @@ class _Normalization(WideTwinOp, DnnOp):
 
     def grad(self, inputs, output_gradients):
         found = TwinOp.grad(self, inputs, output_gradients)
-        return [_with_dtype(g, x) for g, x in zip(found, inputs)]
+        return [_with_type(g, x) for g, x in zip(found, inputs)]
 
     def R_op(self, inputs, eval_points):
         found = TwinOp.R_op(self, inputs, eval_points)
-        return [_with_dtype(d, out) for d, out in zip(found, self.make_node(*inputs).outputs)]
+        return [_with_type(d, out) for d, out in zip(found, self.make_node(*inputs).outputs)]
 
 
-def _with_dtype(v, like):
-    """Return a derivative of a device variable in the dtype of the variable."""
+def _with_type(v, like):
+    """Return a derivative of a device variable with the dtype and the broadcast pattern of the variable."""
     if not isinstance(getattr(v, "type", None), GpuArrayType) or not isinstance(like.type, GpuArrayType):
         return v
-    return in_dtype(v, like.dtype)
+    return with_pattern(in_dtype(v, like.dtype), like)
 
 
 def _number(op, value, name):

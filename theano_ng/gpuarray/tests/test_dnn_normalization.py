@@ -115,11 +115,17 @@ class TestTraining(NormalizationTest):
 
     def test_broadcast_patterns(self):
         """The gradients have the types of the inputs: the only channel of a statistic may be known to be the only one."""
-        x, flags = self.variable("float64", 4), (True,) * 4
-        scale, bias = [GpuArrayType("float64", flags, self.name)() for _ in range(2)]
-        y, *_ = dnn.dnn_batch_normalization_train(x, scale, bias, "spatial")
-        gradients = theano.grad(y.transfer("cpu").sum(), [x, scale, bias])
-        self.assertEqual([v.type for v in gradients], [v.type for v in (x, scale, bias)])
+        image, statistic = (False, False, True, False), (True,) * 4
+        x, scale, bias, mean, var = [GpuArrayType("float64", flags, self.name)() for flags in (image, *[statistic] * 4)]
+        train = dnn.dnn_batch_normalization_train(x, scale, bias, "spatial")
+        infer = dnn.dnn_batch_normalization_test(x, scale, bias, mean, var, "spatial")
+        for outputs, inputs in (
+            (train[:1], [x, scale, bias]),
+            (train, [x, scale, bias]),
+            ([infer], [x, scale, bias, mean, var]),
+        ):
+            gradients = theano.grad(sum(v.transfer("cpu").sum() for v in outputs), inputs)
+            self.assertEqual([v.type for v in gradients], [v.type for v in inputs])
 
     def test_derivatives(self):
         """Derivatives of all outputs, also second and directional ones, are those of the host."""
