@@ -112,6 +112,25 @@ static void tng_group_with_barriers(unsigned threads)
     }
 }
 
+template <typename... P> static void **tng_copy(void (*)(P...), void **values)
+{
+    enum { ALIGNMENT = 16 };
+    size_t sizes[] = {sizeof(P)..., 0}, count = sizeof...(P), room = 0;
+    for (size_t i = 0; i < count; ++i)
+        room += (sizes[i] + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    size_t start = (count * sizeof *values + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    void **copy = (void **)malloc(start + room + 1);
+    char *place = (char *)copy + start;
+    for (size_t i = 0; i < count; ++i) {
+        memcpy(copy[i] = place, values[i], sizes[i]);
+        place += (sizes[i] + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    }
+    return copy;
+}
+
+/* Return a copy of the arguments of a launch, for free(). */
+extern "C" void **tng_hold(void **values) { return tng_copy(%(name)s, values); }
+
 extern "C" void tng_run(const unsigned *sizes, void **values)
 {
     gridDim = {sizes[0], sizes[1], sizes[2]};
@@ -151,22 +170,27 @@ class KernelRunner:
         self.loaded = {}
         self.failures = []
         # The driver holds the address of this object.
-        self._callback = CFUNCTYPE(None, c_char_p, c_char_p, POINTER(c_uint), POINTER(c_void_p))(self._run)
+        self._callback = CFUNCTYPE(c_void_p, c_char_p, c_char_p, POINTER(c_uint), POINTER(c_void_p))(self._run)
         driver.fake_run_kernels(self._callback)
 
     def _run(self, text, name, sizes, values):
         try:
-            self.kernel(text.decode(), name.decode())(sizes, values)
+            kernel = self.kernel(text.decode(), name.decode())
+            if not sizes:
+                return kernel.tng_hold(values)
+            kernel.tng_run(sizes, values)
         except Exception as error:  # ctypes would only print it
             self.failures.append(error)
+        return None
 
     def kernel(self, text, name):
-        """Return the function that runs a kernel of a program."""
+        """Return the library that runs a kernel of a program, and that copies the arguments of a launch."""
         if (text, name) not in self.loaded:
-            path = os.path.join(self.folder, hashlib.sha256((text + name).encode()).hexdigest()[:24])
+            path = os.path.join(self.folder, hashlib.sha256((_BEFORE + text + name + _AFTER).encode()).hexdigest()[:24])
             if not os.path.exists(path + ".so"):
                 self._compile(text, name, path)
-            self.loaded[text, name] = ctypes.CDLL(path + ".so").tng_run
+            self.loaded[text, name] = library = ctypes.CDLL(path + ".so")
+            library.tng_hold.restype = c_void_p
         return self.loaded[text, name]
 
     def _compile(self, text, name, path):

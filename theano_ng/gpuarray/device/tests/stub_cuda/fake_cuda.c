@@ -127,7 +127,7 @@ static int fails(const char *name)
 
 struct work {
     struct work *next;
-    int kind; /* 'c'opy, 's'et, 'l'aunch, 'e'vent, 'w'ait, 'f'unction, 'p'oll */
+    int kind; /* 'c'opy, 's'et, 'l'aunch, 'k'ernel of a graph, 'e'vent, 'w'ait, 'f'unction, 'p'oll */
     void *to;
     const void *from;
     size_t size;
@@ -136,6 +136,9 @@ struct work {
     CUevent event;
     void (*call)(void *);
     int (*poll)(void *);
+    CUfunction function; /* of a launch in a graph, if kernels run */
+    unsigned sizes[6];
+    void **values; /* a copy of the arguments, which the graph owns */
 };
 
 struct CUctx_st {
@@ -172,10 +175,11 @@ struct CUfunc_st {
 };
 
 /* Runs a kernel on the host, for tests of whole functions; see fake_kernels.py. `sizes`: groups and threads along three
- * axes. NULL: kernels do nothing. */
-static void (*runner)(const char *text, const char *name, const unsigned sizes[6], void **values);
+ * axes. If it is NULL, the kernel does not run; the result is a copy of the arguments, for free(). Without a runner,
+ * kernels do nothing. */
+static void **(*runner)(const char *text, const char *name, const unsigned sizes[6], void **values);
 
-void fake_run_kernels(void (*run)(const char *, const char *, const unsigned *, void **))
+void fake_run_kernels(void **(*run)(const char *, const char *, const unsigned *, void **))
 {
     runner = run;
 }
@@ -188,6 +192,8 @@ static void free_work(struct work *work)
 {
     if (work->kind == 'f' || work->kind == 'p')
         free(work->to);
+    if (work->kind == 'l')
+        free(work->values);
     free(work);
 }
 
@@ -206,6 +212,8 @@ static int until(CUstream stream, CUevent event)
             work->call(work->to);
         else if (work->kind == 'l' && work->to)
             *(double *)work->to = 3 * *(double *)work->to + work->value;
+        else if (work->kind == 'k')
+            runner(work->function->text, work->function->name, work->sizes, work->values);
         else if (work->kind == 'p' && !work->poll(work->to))
             return 0;
         else if (work->kind == 'w' && work->event->stream)
@@ -247,6 +255,14 @@ static CUresult set_launch(struct work *work, CUfunction function, void **values
         work->value = *(double *)values[1];
     }
     return 0;
+}
+
+/* Keep the arguments of a launch that is captured. */
+static void hold(struct work *work, CUfunction function, const unsigned sizes[6], void **values)
+{
+    work->function = function;
+    memcpy(work->sizes, sizes, sizeof work->sizes);
+    work->values = runner(function->text, function->name, NULL, values);
 }
 
 #define NEEDS_CONTEXT   \
@@ -732,14 +748,31 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec *executable, CUgraph graph, uns
     return 0;
 }
 
+/* Run the work that uses arguments of graphs. */
+static void run_all(void)
+{
+    for (int i = 0; i < 16; ++i)
+        if (streams[i])
+            until(streams[i], NULL);
+}
+
 CUresult cuGraphExecKernelNodeSetParams(CUgraphExec executable, CUgraphNode node,
                                         const CUDA_KERNEL_NODE_PARAMS_v1 *params)
 {
     note("cuGraphExecKernelNodeSetParams %u %u", params->gridDimX, params->blockDimX);
     CALL("cuGraphExecKernelNodeSetParams");
     for (struct work *work = executable->graph->first; work; work = work->next)
-        if (work == (struct work *)node && work->kind == 'l')
+        if (work == (struct work *)node && work->kind == 'l') {
+            if (work->values) {
+                run_all();
+                free(work->values);
+                hold(work, params->func,
+                     (unsigned[]){params->gridDimX, params->gridDimY, params->gridDimZ, params->blockDimX,
+                                  params->blockDimY, params->blockDimZ},
+                     params->kernelParams);
+            }
             return set_launch(work, params->func, params->kernelParams);
+        }
     return CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -748,8 +781,12 @@ CUresult cuGraphLaunch(CUgraphExec executable, CUstream stream)
 {
     note("cuGraphLaunch");
     CALL("cuGraphLaunch");
-    for (struct work *work = executable->graph->first; work; work = work->next)
-        put(stream, *work);
+    for (struct work *work = executable->graph->first; work; work = work->next) {
+        struct work made = *work;
+        if (made.values)
+            made.kind = 'k';
+        put(stream, made);
+    }
     return 0;
 }
 #endif
@@ -772,6 +809,7 @@ static void forget(struct work *work)
 
 CUresult cuGraphDestroy(CUgraph graph)
 {
+    run_all();
     forget(graph->first);
     free(graph);
     --state.graphs;
@@ -836,12 +874,16 @@ CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned 
     CALL("cuLaunchKernel");
     if (bx * by * bz > 1024)
         return CUDA_ERROR_INVALID_VALUE;
-    if (runner && function->text && !stream->capturing) {
-        unsigned sizes[] = {gx, gy, gz, bx, by, bz};
-        until(stream, NULL);
-        runner(function->text, function->name, sizes, values);
-    }
     struct work work = {.kind = 'l'};
+    if (runner && function->text) {
+        unsigned sizes[] = {gx, gy, gz, bx, by, bz};
+        if (stream->capturing)
+            hold(&work, function, sizes, values);
+        else {
+            until(stream, NULL);
+            runner(function->text, function->name, sizes, values);
+        }
+    }
     set_launch(&work, function, values);
     put(stream, work);
     return 0;
