@@ -31,9 +31,10 @@ struct form_key {
 struct form {
     size_t size[MOST_ALGORITHMS]; /* of the workspace */
     int has_size[MOST_ALGORITHMS];
-    int instead[MOST_ALGORITHMS]; /* the algorithm to use if this one cannot compute the form, or UNKNOWN */
-    int chosen[2][2];             /* [by measurements][deterministic]: the choice of the library, or UNKNOWN */
-    int is_refused[2];            /* [deterministic]: whether no algorithm can compute the form */
+    int instead[2][MOST_ALGORITHMS]; /* [deterministic]: the algorithm to use if this one cannot compute the form, or
+                                        UNKNOWN */
+    int chosen[2][2];                /* [by measurements][deterministic]: the choice of the library, or UNKNOWN */
+    int is_refused[2];               /* [deterministic]: whether no algorithm can compute the form */
 };
 
 struct problem {
@@ -102,7 +103,7 @@ static int make_form(const void *key, void **object)
     if (!(*object = form))
         return device_failed(GA_MEMORY_ERROR, "out of host memory for cuDNN");
     for (int i = 0; i < MOST_ALGORITHMS; ++i)
-        form->instead[i] = UNKNOWN;
+        form->instead[0][i] = form->instead[1][i] = UNKNOWN;
     for (int i = 0; i < 2; ++i)
         form->chosen[i][0] = form->chosen[i][1] = UNKNOWN;
     return GA_NO_ERROR;
@@ -231,18 +232,19 @@ static int fall_back(const struct problem *p, int tried, int code, int *used)
 static int compute(const struct problem *p)
 {
     const dnn_choice *choice = p->choice;
-    int algorithm = choice->algorithm, chooses = algorithm < 0, used;
-    int *chosen = &p->form->chosen[algorithm == DNN_TIME][choice->deterministic != 0];
-    if (p->form->is_refused[choice->deterministic != 0])
+    int algorithm = choice->algorithm, chooses = algorithm < 0, exact = choice->deterministic != 0, used;
+    int *chosen = &p->form->chosen[algorithm == DNN_TIME][exact], *instead = p->form->instead[exact];
+    if (p->form->is_refused[exact])
         return device_failed(GA_UNSUPPORTED_ERROR, "cuDNN has no %salgorithm for this form",
-                             choice->deterministic ? "deterministic " : "");
+                             exact ? "deterministic " : "");
+    int is_kept = chooses && choice->kept && *choice->kept;
     if (chooses) {
-        algorithm = choice->kept && *choice->kept ? (int)*choice->kept - 1 : *chosen;
+        algorithm = is_kept ? (int)*choice->kept - 1 : *chosen;
         if (algorithm == UNKNOWN && choice->algorithm == DNN_TIME)
             CUDNN_TRY(fastest(p, &algorithm));
     }
-    if (algorithm != UNKNOWN && p->form->instead[algorithm] != UNKNOWN)
-        algorithm = p->form->instead[algorithm];
+    if (algorithm != UNKNOWN && instead[algorithm] != UNKNOWN)
+        algorithm = instead[algorithm];
     used = algorithm;
     int code = algorithm == UNKNOWN ? GA_UNSUPPORTED_ERROR : attempt(p, algorithm);
     int unsupported = code == GA_UNSUPPORTED_ERROR;
@@ -251,10 +253,11 @@ static int compute(const struct problem *p)
     if (code != GA_NO_ERROR)
         return code;
     if (algorithm != UNKNOWN && unsupported)
-        p->form->instead[algorithm] = used;
-    if (chooses && *chosen == UNKNOWN) {
-        *chosen = used;
-        if (choice->kept && !*choice->kept)
+        instead[algorithm] = used;
+    if (chooses && !is_kept) {
+        if (*chosen == UNKNOWN)
+            *chosen = used;
+        if (choice->kept)
             *choice->kept = used + 1;
     }
     return GA_NO_ERROR;
@@ -334,9 +337,10 @@ static dnn_tensor part_of(const dnn_tensor *t, size_t begin, size_t end)
     return part;
 }
 
-/* Compute in one call of the library, or in several calls for parts of the batch, if the arrays are too large. */
+/* Compute in one call of the library, or in several calls for parts of the batch, if the arrays are too large. Count the
+ * parts that were computed. */
 static int convolve(const struct dnn_call *call, int direction, const dnn_convolution *convolution,
-                    const dnn_choice *choice, double alpha, double beta, const dnn_tensor *const *tensors)
+                    const dnn_choice *choice, double alpha, double beta, const dnn_tensor *const *tensors, int *parts)
 {
     int place = filter_place(direction), images = place == 0, others = place == 2 ? 1 : 2;
     size_t batch = tensors[images]->dims[0], most = choice->most ? choice->most : INT_MAX;
@@ -344,16 +348,19 @@ static int convolve(const struct dnn_call *call, int direction, const dnn_convol
         for (int half = 0; half < 2; ++half) {
             size_t begin = half ? batch / 2 : 0, end = half ? batch : batch / 2;
             dnn_tensor first = part_of(tensors[images], begin, end), second = part_of(tensors[others], begin, end);
-            const dnn_tensor *parts[3] = {tensors[0], tensors[1], tensors[2]};
-            parts[images] = &first;
-            parts[others] = &second;
-            CUDNN_TRY(convolve(call, direction, convolution, choice, alpha, half && place == 2 ? 1 : beta, parts));
+            const dnn_tensor *pieces[3] = {tensors[0], tensors[1], tensors[2]};
+            pieces[images] = &first;
+            pieces[others] = &second;
+            CUDNN_TRY(
+                convolve(call, direction, convolution, choice, alpha, half && place == 2 ? 1 : beta, pieces, parts));
         }
         return GA_NO_ERROR;
     }
     struct problem p = {.call = call, .direction = direction, .choice = choice};
     CUDNN_TRY(prepare(&p, convolution, alpha, beta, tensors));
-    return compute(&p);
+    CUDNN_TRY(compute(&p));
+    ++*parts;
+    return GA_NO_ERROR;
 }
 
 int cudnn_convolve(gpucontext *ctx, int direction, const dnn_convolution *convolution, const dnn_choice *choice,
@@ -363,8 +370,11 @@ int cudnn_convolve(gpucontext *ctx, int direction, const dnn_convolution *convol
                                         "the gradient of a convolution for its images"};
     const dnn_tensor *const tensors[] = {first, second, out};
     struct dnn_call call;
-    int code = cudnn_begin(&call, ctx);
+    int parts = 0, code = cudnn_begin(&call, ctx);
     if (code == GA_NO_ERROR)
-        code = convolve(&call, direction, convolution, choice, alpha, beta, tensors);
+        code = convolve(&call, direction, convolution, choice, alpha, beta, tensors, &parts);
+    /* The caller cannot compute the convolution by other means: the parts have overwritten an input. */
+    if (code == GA_UNSUPPORTED_ERROR && parts > 0 && beta != 0)
+        code = GA_RUN_ERROR;
     return cudnn_end(&call, code, names[direction], 3, tensors);
 }

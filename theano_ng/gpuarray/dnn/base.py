@@ -9,6 +9,7 @@ import numpy as np
 
 from theano_ng.compile.function import function
 from theano_ng.compile.mode import Mode
+from theano_ng.compile.ops import Rebroadcast
 from theano_ng.configdefaults import config
 from theano_ng.gof.derivative import grad_not_implemented
 from theano_ng.gof.differentiate import Lop, Rop
@@ -360,6 +361,11 @@ def on_device(name, *inputs):
 def in_dtype(v, dtype):
     """Return a device variable, cast to `dtype` if it has another dtype."""
     return v if v.dtype == dtype else GpuElemwise(scalar.Cast(scalar.get_scalar_type(dtype)))(v)
+
+
+def with_pattern(v, like):
+    """Return a device variable with the broadcast pattern of the variable `like`, which has the same shape."""
+    return v if v.broadcastable == like.broadcastable else Rebroadcast(*enumerate(like.broadcastable))(v)
 
 
 def dnn_inputs(op, inputs, ndim):

@@ -8,7 +8,6 @@ import warnings
 
 import numpy as np
 
-from theano_ng.compile.ops import Rebroadcast
 from theano_ng.configdefaults import (
     SUPPORTED_DNN_CONV_ALGO_BWD_DATA,
     SUPPORTED_DNN_CONV_ALGO_BWD_FILTER,
@@ -30,7 +29,7 @@ from theano_ng.gpuarray.corr import (
     correlated,
 )
 from theano_ng.gpuarray.cudnn_defs import get_definitions
-from theano_ng.gpuarray.dnn.base import DTYPES, DnnOp, dnn_inputs
+from theano_ng.gpuarray.dnn.base import DTYPES, DnnOp, dnn_inputs, with_pattern
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.gpuarray.transfers import as_gpuarray_variable
 from theano_ng.gpuarray.twin import at_least_float32, host_variable, to_context_of
@@ -313,10 +312,6 @@ def _like(x):
     return GpuAllocEmpty(x.dtype, x.type.context_name)(*[x.shape[axis] for axis in range(x.ndim)])
 
 
-def _with_pattern(new, old):
-    return new if new.broadcastable == old.broadcastable else Rebroadcast(*enumerate(old.broadcastable))(new)
-
-
 def _is_zero(v):
     try:
         return bool(get_scalar_constant_value(v) == 0)
@@ -472,7 +467,7 @@ class _DnnConv(DnnOp):
         for kind, like in zip(_WANTED[self.kind], (first, second)):
             cls, *arrays, _ = made[kind]()
             op = cls(algo=cls.default_algo(first.ndim - 2), num_groups=self.num_groups)
-            yield _with_pattern(op(*arrays, _like(like), desc, alpha), like)
+            yield with_pattern(op(*arrays, _like(like), desc, alpha), like)
 
     def grad(self, inp, grads):
         first, second, output, desc, alpha, beta = inp

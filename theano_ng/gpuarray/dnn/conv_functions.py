@@ -2,6 +2,8 @@
 
 import warnings
 
+import numpy as np
+
 from theano_ng.gof.graph import Variable
 from theano_ng.gpuarray.alloc import GpuAllocEmpty
 from theano_ng.gpuarray.dnn.conv import GpuDnnConv, GpuDnnConvDesc, GpuDnnConvGradI, GpuDnnConvGradW, get_precision
@@ -25,9 +27,10 @@ def _arrays(first, second, precision, for_grad=False):
 
 def _output(out, beta, shape, dtype, context_name):
     """Return the array `output` of a node: `out`, or new memory if beta is 0."""
-    if out is not None and not (isinstance(beta, (int, float)) and beta == 0):
+    is_zero = isinstance(beta, (int, float, np.number)) and beta == 0
+    if out is not None and not is_zero:
         return gpu_contiguous(as_gpuarray_variable(out, context_name))
-    if not isinstance(beta, (int, float)) or beta != 0:
+    if not is_zero:
         raise ValueError("beta is not 0, so the array `out` must be given")
     # A negative length means that the shapes do not fit; the Op reports this.
     lengths = [maximum(n, 0) if isinstance(n, Variable) else max(n, 0) for n in shape]

@@ -9,6 +9,7 @@ from theano_ng.gpuarray.dnn.base import DTYPES, CUDNNDataType, DeviceOp, require
 from theano_ng.gpuarray.transfers import as_gpuarray_variable, infer_context_name
 from theano_ng.gpuarray.type import GpuArrayType, get_context, gpuarray_shared_constructor
 from theano_ng.tensor.constant import as_tensor_variable
+from theano_ng.tensor.dtypes import DISCRETE
 
 __all__ = ["GpuDnnDropoutOp", "dropout", "dropoutdesc_type"]
 
@@ -25,6 +26,8 @@ def host_number(op, value, name, dtype):
     value = as_tensor_variable(value)
     if value.ndim != 0:
         raise TypeError("%s: %s must be a number; got %s" % (op, name, value.type))
+    if dtype in DISCRETE and value.dtype not in DISCRETE:
+        raise TypeError("%s: %s must be an integer; got %s" % (op, name, value.type))
     return value.astype(dtype)
 
 

@@ -5,7 +5,7 @@ import numpy as np
 from theano_ng.gof.derivative import DisconnectedType
 from theano_ng.gof.graph import Apply
 from theano_ng.gpuarray.cudnn_defs import CuDNNV9
-from theano_ng.gpuarray.dnn.base import DTYPES, DnnOp, in_dtype
+from theano_ng.gpuarray.dnn.base import DTYPES, DnnOp, in_dtype, with_pattern
 from theano_ng.gpuarray.elemwise import GpuDimShuffle
 from theano_ng.gpuarray.transfers import as_gpuarray_variable, infer_context_name
 from theano_ng.gpuarray.twin import TwinOp, WideTwinOp, at_least_float32, host_variable
@@ -105,18 +105,18 @@ class _Normalization(WideTwinOp, DnnOp):
 
     def grad(self, inputs, output_gradients):
         found = TwinOp.grad(self, inputs, output_gradients)
-        return [_with_dtype(g, x) for g, x in zip(found, inputs)]
+        return [_with_type(g, x) for g, x in zip(found, inputs)]
 
     def R_op(self, inputs, eval_points):
         found = TwinOp.R_op(self, inputs, eval_points)
-        return [_with_dtype(d, out) for d, out in zip(found, self.make_node(*inputs).outputs)]
+        return [_with_type(d, out) for d, out in zip(found, self.make_node(*inputs).outputs)]
 
 
-def _with_dtype(v, like):
-    """Return a derivative of a device variable in the dtype of the variable."""
+def _with_type(v, like):
+    """Return a derivative of a device variable with the dtype and the broadcast pattern of the variable."""
     if not isinstance(getattr(v, "type", None), GpuArrayType) or not isinstance(like.type, GpuArrayType):
         return v
-    return in_dtype(v, like.dtype)
+    return with_pattern(in_dtype(v, like.dtype), like)
 
 
 def _number(op, value, name):
@@ -202,6 +202,7 @@ class GpuDnnBatchNorm(_Normalization):
         mean, invstd = outputs[1:3]
         dx, dscale, dbias = GpuDnnBatchNormGrad(self.mode)(x, grads[0], scale, mean, invstd, epsilon)
         of_epsilon = -(host_variable(dscale) * host_variable(scale) * sqr(host_variable(invstd))).sum() / 2
+        dscale, dbias = with_pattern(dscale, scale), with_pattern(dbias, bias)
         return [dx, dscale, dbias, of_epsilon.astype(epsilon.dtype), *[DisconnectedType()() for _ in others]]
 
 

@@ -11,7 +11,7 @@ from theano_ng.gof.derivative import DisconnectedType
 from theano_ng.gof.graph import Apply
 from theano_ng.gpuarray.basic_ops import GpuAlloc
 from theano_ng.gpuarray.contexts import context_address
-from theano_ng.gpuarray.dnn.base import DTYPES, CUDNNDataType, DeviceOp, require
+from theano_ng.gpuarray.dnn.base import DTYPES, CUDNNDataType, DeviceOp, require, with_pattern
 from theano_ng.gpuarray.dnn.dropout_ops import _make_dropout_desc, bytes_type, dropoutdesc_type, host_number, values_of
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.gpuarray.transfers import as_gpuarray_variable, infer_context_name
@@ -257,7 +257,8 @@ class GpuDnnRNNOp(DeviceOp):
         op = GpuDnnRNNGradInputs(self.rnn_mode, dhy is not None, of_c is not None)
         reserve, *of_data = op(desc, x, y, dy, dhy, of_c, w, hx, cx[0] if cx else None, reserve, return_list=True)
         of_weights = GpuDnnRNNGradWeights()(desc, x, hx, y, reserve, w)
-        return [DisconnectedType()(), of_weights, *of_data]
+        gradients = zip([of_weights, *of_data], inputs[1:])
+        return [DisconnectedType()(), *[with_pattern(g, v) for g, v in gradients]]
 
 
 class GpuDnnRNNGradInputs(DeviceOp):

@@ -96,3 +96,47 @@ def start():
     fakes["cublasLt"].fake_blas_reset()
     kernels = os.path.join(config.compiledir, "fake_kernels")
     _runners.append(KernelRunner(fakes["cuda"], kernels, loader.cluda("cuda")))
+
+
+def solver_state():
+    """Return the state of the fake cuSOLVER."""
+    from theano_ng.gpuarray.device.tests.test_libraries import SolverState
+
+    return _state(fakes["cusolver"].fake_solver_state, SolverState)
+
+
+def fft_state():
+    """Return the state of the fake cuFFT."""
+    from theano_ng.gpuarray.device.tests.test_libraries import FftState
+
+    return _state(fakes["cufft"].fake_fft_state, FftState)
+
+
+def _state(function, kind):
+    function.restype = ctypes.POINTER(kind)
+    return function().contents
+
+
+def calls():
+    """Return the first word of each call of the fakes since the last call of this function."""
+    return [line.split()[0] for line in fakes["cuda"].fake_calls().decode().splitlines()]
+
+
+class CudaTest(unittest.TestCase):
+    """A base class for tests on the CUDA device. A kernel that the fake driver could not run makes the test fail."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.name = cuda_context()
+
+    def setUp(self):
+        import numpy as np
+
+        self.rng = np.random.default_rng(7)
+        self.addCleanup(self._kernels_ran)
+
+    def _kernels_ran(self):
+        for runner in _runners:
+            failures, runner.failures = runner.failures, []
+            self.assertEqual(failures, [])

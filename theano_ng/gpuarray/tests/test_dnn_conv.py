@@ -430,6 +430,8 @@ class TestParameters(ConvolutionTest):
             op(x, x, x, desc, T.fvector())
         with self.assertRaisesRegex(ValueError, "beta is not 0, so the array `out` must be given"):
             _dnn_conv(x, x, beta=1)
+        for zero in (0, 0.0, np.float32(0), np.int8(0)):
+            self.assertEqual(type(_dnn_conv(x, x, beta=zero).owner.inputs[2].owner.op).__name__, "GpuAllocEmpty")
 
     def test_numbers(self):
         for value in (2, 2.0, np.float32(2), T.constant(2.0), scalar.float64("s") + 0, self.variable("float32", 0)):

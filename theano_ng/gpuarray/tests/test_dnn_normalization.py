@@ -108,6 +108,20 @@ class TestTraining(NormalizationTest):
                 for one, right in zip(f(*self.on_device([value, *statistics, weight], layout)), expected):
                     self.check(one, right, self.tolerance(dtype, 5))
 
+    def test_broadcast_patterns(self):
+        """The gradients have the types of the inputs: the only channel of a statistic may be known to be the only one."""
+        image, statistic = (False, False, True, False), (True,) * 4
+        x, scale, bias, mean, var = [GpuArrayType("float64", flags, self.name)() for flags in (image, *[statistic] * 4)]
+        train = dnn.dnn_batch_normalization_train(x, scale, bias, "spatial")
+        infer = dnn.dnn_batch_normalization_test(x, scale, bias, mean, var, "spatial")
+        for outputs, inputs in (
+            (train[:1], [x, scale, bias]),
+            (train, [x, scale, bias]),
+            ([infer], [x, scale, bias, mean, var]),
+        ):
+            gradients = theano.grad(sum(v.transfer("cpu").sum() for v in outputs), inputs)
+            self.assertEqual([v.type for v in gradients], [v.type for v in inputs])
+
     def test_derivatives(self):
         """Derivatives of all outputs, also second and directional ones, are those of the host."""
         for mode, axes in (("per-activation", (0,)), ("spatial", (0, 2, 3))):

@@ -14,7 +14,7 @@ import theano_ng.tensor as T
 from theano_ng.gpuarray import dnn
 from theano_ng.gpuarray.tests.cudnn import DTYPES, CudnnTest
 from theano_ng.gpuarray.tests.device import LAYOUTS, context
-from theano_ng.gpuarray.type import gpuarray_shared_constructor
+from theano_ng.gpuarray.type import GpuArrayType, gpuarray_shared_constructor
 
 GATES = {"rnn_relu": 1, "rnn_tanh": 1, "lstm": 4, "gru": 3}
 STEPS, BATCH, WIDTH, HIDDEN = 4, 2, 3, 3
@@ -161,6 +161,21 @@ class TestNetworks(CudnnTest):
         self.check(alone, np.asarray(self.compile([*variables, g], both)(*given)[0]), 1e-12)
         self.assertTrue(np.asarray(alone).any())
 
+    def test_broadcast_patterns(self):
+        """The gradient with respect to one example has the type of the example, so that it may be an update."""
+        block = self.block("float64", "lstm")
+        w = self.weights(block)
+        inputs = [
+            GpuArrayType("float64", flags, self.name)() for flags in [(False, True, False), *[(True, True, False)] * 2]
+        ]
+        results = block.apply(w, *inputs)
+        gradients = theano.grad(sum(v.transfer("cpu").sum() for v in results), [w, *inputs])
+        self.assertEqual([v.type for v in gradients], [v.type for v in (w, *inputs)])
+        f = self.compile(inputs, gradients)
+        shapes = (STEPS, 1, WIDTH), (1, 1, HIDDEN), (1, 1, HIDDEN)
+        found = f(*[self.placed(self.random("float64", *shape)) for shape in shapes])
+        self.assertEqual([v.shape for v in found[1:]], list(shapes))
+
     def test_two_costs(self):
         """Two gradients of one network do not overwrite each other's memory."""
         block = self.block("float64", "lstm")
@@ -263,6 +278,8 @@ class TestNetworks(CudnnTest):
                 dnn.RNNBlock(*arguments, context_name=self.name)
         with self.assertRaisesRegex(TypeError, "dtype must be one of float16, float32, float64; got int32"):
             dnn.RNNBlock("int32", HIDDEN, 1, "gru", context_name=self.name)
+        with self.assertRaisesRegex(TypeError, "hidden_size must be an integer; got"):
+            dnn.RNNBlock("float64", 2.5, 1, "gru", context_name=self.name)
         block, skipping = self.block("float64", "gru"), self.block("float64", "gru", 1, "skip")
         w, (x, hx, _) = self.weights(block), self.values(block)
         with self.assertRaisesRegex(ValueError, "must be a pair of positive numbers"):

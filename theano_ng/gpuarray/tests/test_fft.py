@@ -234,6 +234,32 @@ class TestOps(TransformTest):
             self.assertEqual(fake_cuda.calls().count("cufftMakePlanMany64"), expected)
 
 
+class TestGraphs(TransformTest):
+    def test_kernels_around_a_transform(self):
+        """The kernels before and behind a transform are graphs, whose runs read the arguments of the call."""
+        x, k = self.variable("float64", 2), T.dscalar()
+
+        def mixed(v):
+            for _ in range(10):
+                v = T.tanh(v + k) - v.max(axis=0, keepdims=True)[:, ::-1]
+            return v
+
+        def on_host(v):
+            for _ in range(10):
+                v = np.tanh(v + number) - v.max(0, keepdims=True)[:, ::-1]
+            return v
+
+        middle = curfft_op(mixed(x.transfer("cpu")).transfer(self.name)).transfer("cpu")
+        f = theano.function([x, k], mixed(middle[..., 0]), mode=get_mode("FAST_RUN").including("gpuarray"))
+        fake_cuda.is_real or fake_cuda.calls()
+        for number in np.linspace(0, 1, 9):
+            value = self.values("float64", 3, 6)
+            expected = on_host(np.fft.rfft(on_host(value)).real)
+            self.close(f(self.placed(value), number), expected, "float64")
+        if not fake_cuda.is_real:
+            self.assertIn("cuGraphLaunch", fake_cuda.calls())
+
+
 class TestFailures(TransformTest):
     """Failing calls of the library, and no memory. The function works afterwards."""
 

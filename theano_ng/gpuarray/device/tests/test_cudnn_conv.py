@@ -177,6 +177,16 @@ class TestNumbers(WithConvolutions):
             self.convolve(convolution, direction, self.choice(0, most=1))
             self.assertEqual(self.algorithms(), [0] * 7)
 
+    def test_parts_that_are_not_supported(self):
+        """If the library refuses a part after it has computed another, the old result is lost."""
+        for direction, name in enumerate(NAMES):
+            for beta, code in ((0.0, native.GA_UNSUPPORTED_ERROR), (2.0, native.GA_RUN_ERROR)):
+                convolution = Convolution(self.rng, images=(7, 4, 5 + int(beta), 6))
+                self.fake.fake_fail(b"cudnnGetConvolution%sAlgorithm_v7" % name.encode(), NOT_SUPPORTED, 1)
+                with self.assertRaisesRegex(native.DeviceError, "Algorithm_v7: .* of arrays with shapes") as caught:
+                    self.convolve(convolution, direction, self.choice(GUESS, most=360), beta=beta)
+                self.assertEqual(caught.exception.code, code)
+
 
 class TestChoice(WithConvolutions):
     def setUp(self):
@@ -259,6 +269,20 @@ class TestChoice(WithConvolutions):
             self.both(Convolution(self.rng, images=(1, 4, 8, 9), stride=(2, 1)), FORWARD, choice, 2)
             self.assertEqual(kept.value, best + 1)
 
+    def test_first_choices_of_two_nodes(self):
+        """A node keeps a choice that was made for another node. What it keeps is no choice for other nodes."""
+        square, wide = Convolution(self.rng), Convolution(self.rng, kernels=(6, 4, 3, 2))
+        for algorithm, best, second in ((GUESS, 7, 5), (TIME, 2, 2)):
+            kept = c_int64()
+            choice = self.choice(algorithm, kept=pointer(kept))
+            self.convolve(square, FORWARD, self.choice(algorithm))
+            self.convolve(square, FORWARD, choice)
+            self.assertEqual(kept.value, best + 1)
+            kept.value = 1
+            self.convolve(wide, FORWARD, choice)
+            self.algorithms()
+            self.both(wide, FORWARD, self.choice(algorithm), second)
+
     def test_deterministic(self):
         strided = Convolution(self.rng, stride=(1, 2))
         for direction, plain, exact in ((WEIGHTS, 3, 1), (INPUTS, 1, 1), (FORWARD, 2, 2)):
@@ -268,7 +292,9 @@ class TestChoice(WithConvolutions):
             self.both(strided, direction, self.choice(TIME), plain)
             self.both(strided, direction, self.choice(TIME, True), exact)
         # The algorithm for the Fourier transform cannot compute strides. No algorithm that varies replaces it.
+        self.both(strided, WEIGHTS, self.choice(2), 3)
         self.both(strided, WEIGHTS, self.choice(2, True), 1)
+        self.both(strided, WEIGHTS, self.choice(2), 3)
 
     def test_no_deterministic_algorithm(self):
         convolution = Convolution(self.rng, images=(1, 2, 9, 9), kernels=(2, 2, 7, 2), stride=(2, 1))
