@@ -103,7 +103,8 @@ test-debug-sample:
 
 # Audit the package's Ops. The report of each case is printed when the case is finished. All reports are also written to
 # build/audit.json.
-AUDIT_CASES ?= $(addsuffix .tests.audit_cases,$(addprefix theano_ng.,scalar tensor tensor.signal typed_list scan sandbox sparse gpuarray) theano_ng)
+AUDIT_CASES ?= $(addsuffix .tests.audit_cases,$(addprefix theano_ng.,scalar tensor tensor.signal typed_list scan sandbox sparse gpuarray) theano_ng) \
+	theano_ng.gpuarray.tests.audit_library_cases
 AUDIT_SECONDS ?= 8
 AUDIT_EXAMPLES ?= 5
 AUDIT_PROCESSES ?= 2

@@ -27,6 +27,7 @@ MODULES = (
     "theano_ng.sparse.tests.audit_cases",
     "theano_ng.tests.audit_cases",
     "theano_ng.gpuarray.tests.audit_cases",
+    "theano_ng.gpuarray.tests.audit_library_cases",
 )
 
 BASES = """Op COp OpenMPOp NativeOp ScalarOp UnaryScalarOp BinaryScalarOp UnaryMath BinaryBitOp UnaryBitOp LogicalComparison FixedLogicalComparison
@@ -50,13 +51,6 @@ ELSEWHERE = {
     "Reader": "part of the audit's own runs in DebugMode",
     "Raise": "never gives a value: tested with raise_op",
     "MulWithoutZeros": "the scalar Op of ProdWithoutZeros, which is audited; not defined on zeros by itself",
-    **dict.fromkeys(
-        "CuRFFTOp CuIRFFTOp GpuCusolverSolve GpuCublasTriangularSolve GpuCholesky GpuMagmaCholesky GpuMagmaMatrixInverse "
-        "GpuMagmaSVD GpuMagmaQR GpuMagmaEigh GpuDnnSoftmax GpuDnnSoftmaxGrad GpuDnnReduction GpuDnnConv GpuDnnConvGradW "
-        "GpuDnnConvGradI GpuDnnPool GpuDnnPoolGrad GpuDnnBatchNorm GpuDnnBatchNormGrad GpuDnnBatchNormInference "
-        "GpuDnnTransformerGrid GpuDnnTransformerSampler GpuDnnTransformerGradI GpuDnnTransformerGradT".split(),
-        "needs a CUDA device; then gpuarray.tests.audit_cases has cases",
-    ),
     **dict.fromkeys(
         "GpuDnnDropoutOp _DropoutDescriptor _DropoutGrad GpuDnnRNNOp GpuDnnRNNGradInputs GpuDnnRNNGradWeights "
         "_RNNDescriptor _RNNParamSize _RNNSplitParams".split(),

@@ -439,7 +439,7 @@ class _DnnConv(DnnOp):
         )
         op.flip = bool(desc[1])
         lengths = () if self.kind == FORWARD else output.shape[2:]
-        dtype = at_least_float32(output.dtype.name)
+        dtype = at_least_float32(node.outputs[0].type.dtype)
         value = op.value([first, second, *lengths], dtype)
         if value.shape != output.shape:
             raise ValueError(

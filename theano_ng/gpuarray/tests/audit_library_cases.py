@@ -28,14 +28,68 @@ def _placed(op, *places):
     return without_device
 
 
+def _small(values):
+    """Return True for finite inputs whose exponentials do not overflow."""
+    return all(np.isfinite(v).all() and abs(v).max(initial=0) < 10 for v in values)
+
+
+def _alike(values):
+    """Return True for inputs of equal shapes."""
+    return all(v.shape == values[0].shape for v in values)
+
+
+def _moderate(values):
+    """Return True for inputs whose sums do not depend on the order by more than rounding. The host multiplies NaN and
+    infinity by the zeros at the margins, cuDNN need not.
+    """
+    return all(np.isfinite(v).all() and abs(v).max(initial=0) < 1e4 for v in values)
+
+
+def _poolable(values):
+    """Return True if the last two inputs have the shapes of results. The gradient of a maximum depends on the library if
+    several elements are maximal.
+    """
+    x, *tops = values
+    top = [max(0, (n + 2 * pad - w) // step + 1) for n, w, step, pad in zip(x.shape[2:], (3, 2), (1, 2), (1, 0))]
+    return all(v.shape == (*x.shape[:2], *top) for v in tops) and len(np.unique(x)) == x.size
+
+
+def _transformable(values):
+    """Return True for inputs with a matrix for each image."""
+    return values[1].shape == (len(values[0]), 2, 3) and _moderate(values)
+
+
+def _grid(values):
+    """Return True for an array of points of images."""
+    return values[0].shape[3] == 2 and _moderate(values)
+
+
+def _sampled(values):
+    """Return True for images, points between their pixels, and gradients of new images. At a pixel, the gradient with
+    respect to a point jumps.
+    """
+    img, grid, dy = values
+    if dy.shape != (*img.shape[:2], *grid.shape[1:3]) or grid.shape[::3] != (len(img), 2) or 0 in img.shape:
+        return False
+    places = (grid.astype("float64") + 1) / 2 * (np.array(img.shape[:1:-1]) - 1)
+    return _moderate(values) and (abs(places - np.round(places)) > 1e-2).all()
+
+
+def _regular(values):
+    """Return True if the first input is a matrix whose results do not depend on rounding."""
+    a = values[0]
+    return _moderate(values) and a.shape[0] == a.shape[1] > 0 and np.linalg.cond(a.astype("float64")) < 1e3
+
+
 def _by_cudnn():
     """Return rows of the table for Ops that use cuDNN."""
     rows = []
     for algo in ("fast", "accurate", "log"):
         for mode in ("instance", "channel"):
-            rows.append(("GpuDnnSoftmax %s %s" % (algo, mode), _placed(dnn.GpuDnnSoftmax(algo, mode)), [IMAGE]))
+            op, tied = dnn.GpuDnnSoftmax(algo, mode), _small if algo == "fast" else None
+            rows.append(("GpuDnnSoftmax %s %s" % (algo, mode), _placed(op), [IMAGE], tied))
             op = dnn.GpuDnnSoftmaxGrad(algo, mode)
-            rows.append(("GpuDnnSoftmaxGrad %s %s" % (algo, mode), _placed(op), [IMAGE, IMAGE[::-1]]))
+            rows.append(("GpuDnnSoftmaxGrad %s %s" % (algo, mode), _placed(op), [IMAGE, IMAGE[::-1]], _alike))
     for name in ("add", "mul", "maximum", "minimum", "absmax", "avg", "norm1", "norm2"):
         op = dnn.GpuDnnReduction(name, (0, 2), "float32", "float32", False)
         rows.append(("GpuDnnReduction " + name, _placed(op), [T3]))
@@ -47,14 +101,17 @@ def _by_cudnn():
         ):
             desc = dnn.GpuDnnConvDesc("valid").constant()
             call = _placed(lambda a, b, c, alpha, beta, op=op: op(a, b, c, desc, alpha, beta), 0, 1, 2)
-            rows.append(("%s inplace=%s" % (name, inplace), call, [*arrays, HALF, TWO]))
+            rows.append(("%s inplace=%s" % (name, inplace), call, [*arrays, HALF, TWO], _moderate))
     volumes = [IMAGE[None], KERNEL[:, :, None]]
-    rows.append(("dnn_conv3d", _placed(lambda x, w: dnn.dnn_conv3d(x, w, 1, (1, 2, 1))), volumes))
+    rows.append(("dnn_conv3d", _placed(lambda x, w: dnn.dnn_conv3d(x, w, 1, (1, 2, 1))), volumes, _moderate))
     for mode in ("max", "average_inc_pad", "average_exc_pad", "max_deterministic"):
         pool = _placed(lambda x, mode=mode: dnn.GpuDnnPool(mode)(x, (3, 2), (1, 2), (1, 0)))
         grad = _placed(lambda *v, mode=mode: dnn.GpuDnnPoolGrad(mode)(*v, (3, 2), (1, 2), (1, 0)))
         small = IMAGE[:, :, :, :2]
-        rows += [("GpuDnnPool " + mode, pool, [IMAGE]), ("GpuDnnPoolGrad " + mode, grad, [IMAGE, small, small[::-1]])]
+        rows += [
+            ("GpuDnnPool " + mode, pool, [IMAGE]),
+            ("GpuDnnPoolGrad " + mode, grad, [IMAGE, small, small[::-1]], _poolable),
+        ]
     images, statistics = audit_nnet.IMAGES.astype("float32"), audit_nnet.CHANNELS
     for cls, count, tied in (
         (dnn.GpuDnnBatchNorm, 2, 1),
@@ -68,8 +125,14 @@ def _by_cudnn():
         rows.append((cls.__name__, _placed(lambda *v, cls=cls: cls("spatial")(*v, 1e-2)), inputs, places))
     maps = RNG.randn(2, 2, 3).astype("float32")
     rows += [
-        ("dnn_spatialtf", _placed(dnn.dnn_spatialtf), [IMAGE, maps]),
-        ("GpuDnnTransformerGradT", _placed(dnn.GpuDnnTransformerGradT()), [IMAGE[:, :, :, :2]]),
+        ("dnn_spatialtf", _placed(dnn.dnn_spatialtf), [IMAGE, maps], _transformable),
+        ("GpuDnnTransformerGradT", _placed(dnn.GpuDnnTransformerGradT()), [IMAGE[:, :, :, :2]], _grid),
+        (
+            "GpuDnnTransformerGradI",
+            _placed(dnn.GpuDnnTransformerGradI()),
+            [IMAGE, np.resize(T3, (2, 3, 2, 2)), np.resize(Y, (2, 2, 3, 2))],
+            _sampled,
+        ),
     ]
     return rows
 
@@ -86,7 +149,7 @@ def _of_libraries():
         linalg.GpuCublasTriangularSolve(),
         linalg.GpuCublasTriangularSolve(False, "T"),
     ):
-        rows.append((str(op), _placed(op), [spd, b]))
+        rows.append((str(op), _placed(op), [spd, b], _regular))
     for op in (
         linalg.GpuCholesky(),
         linalg.GpuMagmaCholesky(False),
@@ -96,7 +159,7 @@ def _of_libraries():
         linalg.GpuMagmaSVD(True, False),
         linalg.GpuMagmaEigh("L", False),
     ):
-        rows.append((str(op), _placed(op), [spd]))
+        rows.append((str(op), _placed(op), [spd], _regular))
     rows.append(("CuRFFTOp", _placed(lambda x: fft.curfft_op(x)), [T3]))
     rows.append(("CuIRFFTOp", _placed(lambda x: fft.cuirfft_op(x)), [pairs]))
     return rows
@@ -108,6 +171,7 @@ def _open():
     fake_cuda.cuda_context()
     if not fake_cuda.is_real:
         loader.use("cudnn", fake_cuda.paths["cudnn"])  # compilation looks for the library again
+        fake_cuda.fakes["cuda"].fake_record(0)  # its memory would be a leak
 
 
 def audit_cases():

@@ -89,10 +89,20 @@ const char *fake_calls(void)
 
 static void note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* 0: calls are not recorded any longer, so that the record needs no more memory. */
+static int records = 1;
+
+void fake_record(int on)
+{
+    records = on;
+}
+
 static void note(const char *format, ...)
 {
     LOCKED;
     char line[400];
+    if (!records)
+        return;
     va_list arguments;
     va_start(arguments, format);
     int length = vsnprintf(line, sizeof line, format, arguments);
@@ -145,10 +155,13 @@ struct CUctx_st {
     int device, references;
 };
 
+enum { MOST_WORK = 512 };
+
 struct CUstream_st {
     struct work *first, **end;
     int capturing;
     struct work *captured, **captured_end;
+    int count; /* of work since the last time that all of it was done because there was much of it */
 };
 
 struct CUevent_st {
@@ -241,6 +254,10 @@ static void put(CUstream stream, struct work made)
     struct work ***end = stream->capturing ? &stream->captured_end : &stream->end;
     **end = work;
     *end = &work->next;
+    if (!stream->capturing && ++stream->count == MOST_WORK) { /* a real queue does not grow without limit, either */
+        stream->count = 0;
+        until(stream, NULL);
+    }
 }
 
 /* Set the arguments of a launch. */
