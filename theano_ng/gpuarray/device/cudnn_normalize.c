@@ -1,7 +1,7 @@
 /* Batch normalization and its gradient by cuDNN. */
 #include "cudnn_core.h"
 
-/* What the three computations share */
+/* Common data of the three computations */
 struct normalization {
     union dnn_factor one, zero;
     cudnnTensorDescriptor_t x_layout, y_layout, statistic;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What cudnnSetRNNDescriptor_v8() sets, and the content of the dropout descriptor */
+/* Arguments of cudnnSetRNNDescriptor_v8(), and the content of the dropout descriptor */
 struct rnn_key {
     int algorithm, mode, bias, direction, input_mode, type, precision, math;
     int32_t input, hidden, projection, layers;
@@ -141,7 +141,7 @@ int cudnn_rnn_network(gpucontext *ctx, void *descriptor, dnn_network *network)
 
 /* ---- computations ---- */
 
-/* What the library needs to know of a network and its sequences */
+/* Descriptors of a network and its sequences, and sizes of memory */
 struct rnn {
     cudnnRNNDescriptor_t network;
     cudnnRNNDataDescriptor_t x_layout, y_layout;

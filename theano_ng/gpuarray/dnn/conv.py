@@ -74,8 +74,9 @@ _one, _zero = [TensorType("float64", ()).make_constant(np.asarray(number, "float
 
 def _steps(value, name, axes=None):
     """Return a tuple of positive ints. Raise ValueError for other values, and if its length is not `axes`."""
+    value = tuple(value) if np.iterable(value) else (value,)
     result = tuple(int(v) for v in value)
-    if result != tuple(value) or min(result, default=0) < 1 or len(result) not in ((2, 3) if axes is None else (axes,)):
+    if result != value or min(result, default=0) < 1 or len(result) not in ((2, 3) if axes is None else (axes,)):
         expected = "2 or 3" if axes is None else axes
         raise ValueError("%s must contain %s positive integers, got %s" % (name, expected, value))
     return result

@@ -174,7 +174,9 @@ class GpuDnnPool(GpuDnnPoolBase):
     Raises
     ------
     ValueError
-        If a window, a stride or a margin is too small, or if a margin is not smaller than the window.
+        If a window, a stride or a margin is too small.
+    NotImplementedError
+        If a margin is not smaller than the window.
     """
 
     def make_node(self, img, ws, stride, pad):

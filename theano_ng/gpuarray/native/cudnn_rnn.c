@@ -47,6 +47,11 @@ static int tng_descriptor(int nin, int nout, PyObject **in, PyObject **out, cons
         || number(in[3], &net.input_mode) < 0 || number(in[4], &direction) < 0 || number(in[5], &net.mode) < 0
         || number(in[6], &net.typecode) < 0)
         return -1;
+    if (net.hidden == 0 || net.layers == 0) {
+        PyErr_Format(PyExc_ValueError, "a recurrent network needs hidden elements and layers; got %d and %d",
+                     net.hidden, net.layers);
+        return -1;
+    }
     net.directions = direction == CUDNN_BIDIRECTIONAL ? 2 : 1;
     int code = cudnn_rnn_make(ctx, &net, dropout, (int)params->tf32, &made);
     if (code != GA_NO_ERROR)

@@ -273,6 +273,8 @@ class TestNetworks(CudnnTest):
             (("float64", HIDDEN, 1, "gru", "none"), "input_mode must be one of .*, not 'none'"),
             (("float64", HIDDEN, 1, "gru", "linear", "backward"), "direction_mode must be one of .*, not 'backward'"),
             (("float64", -1, 1, "gru"), "the number -1 is negative or too large"),
+            (("float64", 0, 1, "gru"), "needs hidden elements and layers; got 0 and 1"),
+            (("float64", HIDDEN, 0, "gru"), "needs hidden elements and layers; got %d and 0" % HIDDEN),
         ):
             with self.assertRaisesRegex(ValueError, said):
                 dnn.RNNBlock(*arguments, context_name=self.name)
