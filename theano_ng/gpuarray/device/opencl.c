@@ -567,16 +567,18 @@ static int opencl_build(device *base, const char *text, int flags, const char *o
             return opencl_failed(d, status, "clCreateProgramWithSource");
         void *given = release_outer_lock();
         status = cl.clBuildProgram(program, 1, &d->id, options, NULL, NULL);
+        /* PoCL compiles the code for groups of threads when it is asked for the binary. */
+        if (status == CL_SUCCESS
+            && cl.clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof made->binary_size, &made->binary_size, NULL)
+                   == CL_SUCCESS
+            && made->binary_size > 0 && (made->binary = malloc(made->binary_size)) != NULL)
+            cl.clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof made->binary, &made->binary, NULL);
         acquire_outer_lock(given);
         made->log = opencl_log(d, program);
         if (status != CL_SUCCESS) {
             cl.clReleaseProgram(program);
             return opencl_failed(d, status, "clBuildProgram");
         }
-        if (cl.clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof made->binary_size, &made->binary_size, NULL)
-                == CL_SUCCESS
-            && made->binary_size > 0 && (made->binary = malloc(made->binary_size)) != NULL)
-            cl.clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof made->binary, &made->binary, NULL);
     }
     made->handle = program;
     return opencl_keep((void ***)&d->built, &d->programs, program);
