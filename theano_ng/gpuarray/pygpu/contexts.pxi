@@ -102,8 +102,8 @@ def init(dev, sched="default", single_stream=False, kernel_cache_path=None, max_
         _caches[<size_t>made.ctx] = ProgramCache(kernel_cache_path)
         device_program_cache.find = _find
         device_program_cache.keep = _keep
-        device_outer_lock.release = _release_gil
-        device_outer_lock.acquire = _acquire_gil
+    device_outer_lock.release = _release_gil
+    device_outer_lock.acquire = _acquire_gil
     return made
 
 

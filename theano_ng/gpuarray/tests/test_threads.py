@@ -96,7 +96,8 @@ class TestThreads(unittest.TestCase):
 
         longest = 0
         with ThreadPoolExecutor(1) as pool:
-            building, before = pool.submit(build), time.perf_counter()
+            before = time.perf_counter()  # first: the thread may take the GIL at once
+            building = pool.submit(build)
             while not building.done():
                 time.sleep(0.001)
                 now = time.perf_counter()
