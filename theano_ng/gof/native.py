@@ -376,7 +376,7 @@ def _queue_of(node):
     node can run while a queue is open.
 
     A Type of device arrays has a method `work_queue`, which returns the address of a `WorkQueue` (work_queue.h), or 0.
-    A node without results on a device lets the device wait while it runs. So it may run only if it computes no more than
+    A node without results on a device lets the device wait while it runs. So it may run only if it computes at most
     a few numbers.
     """
     if not getattr(node.op, "native_uses_queue", True):

@@ -8,8 +8,8 @@ typedef struct WorkQueue WorkQueue;
 /* `open_queue` of gof/_native.pyx points to the open queue of the process, or is NULL. The functions below set it. The
  * caller holds the GIL. */
 struct WorkQueue {
-    /* Open the queue, or do nothing if the device cannot be used. *site is NULL at first. The queue keeps there what it
-     * learns about the work that follows this step, until `forget`. */
+    /* Open the queue, or do nothing if the device cannot be used. *site is NULL at first. The queue keeps there its
+     * records of the work that follows this step, until `forget`. */
     void (*open)(WorkQueue *, void **site);
     /* Give the collected work to the device, and close the queue, unless it is closed already. On failure, now or when the
      * queue was closed without a caller that could report it, return -1 with an exception set, and store

@@ -213,7 +213,7 @@ class GpuDnnPoolGrad(GpuDnnPoolBase):
 
     Notes
     -----
-    cuDNN does not say which elements get the gradient of a maximum if several elements of the window are maximal. The
+    If several elements of a window are maximal, cuDNN chooses which of them get the gradient. The
     Ops of `tensor.signal.pool` and `gpuarray.pool` give it to all of them.
     """
 

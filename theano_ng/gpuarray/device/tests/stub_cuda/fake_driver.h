@@ -1,4 +1,4 @@
-/* What the fake libraries need of the fake driver (fake_cuda.c): streams, memory, failures, notes. */
+/* Functions of the fake driver (fake_cuda.c) for fake libraries: streams, memory, failures, notes. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>

@@ -5,23 +5,12 @@
  * loops. If the members' calls differ, the operation never ends. Communicators, contexts, streams, memory and arguments
  * are checked. Several threads can call the functions. */
 #include <pthread.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
+#include "fake_driver.h"
 #include "nccl_library.h"
 
-/* ---- the fake driver ---- */
-
-struct CUstream_st;
-struct CUctx_st;
 int fake_enqueue_poll(struct CUstream_st *, int (*)(void *), void *, size_t);
-int fake_is_memory(const void *, size_t);
-void fake_note(const char *);
-int fake_fails(const char *);
-struct CUctx_st *fake_current(void);
 
 /* ---- state that tests set and read ---- */
 
@@ -57,23 +46,6 @@ void fake_nccl_reset(void)
     LOCKED;
     state = (struct fake_nccl){.version = 22803, .async_rank = -1};
 }
-
-static void note(const char *format, ...)
-{
-    char line[300];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(line, sizeof line, format, arguments);
-    va_end(arguments);
-    fake_note(line);
-}
-
-#define CALL(name)                      \
-    do {                                \
-        int status_ = fake_fails(name); \
-        if (status_)                    \
-            return status_;             \
-    } while (0)
 
 /* ---- groups ---- */
 
@@ -230,7 +202,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t communicator, ncclResult_t *error)
 
 /* ---- operations ---- */
 
-static size_t size_of(int type)
+static size_t type_size(int type)
 {
     return type == ncclInt8 || type == ncclUint8                            ? 1
            : type == ncclFloat16                                            ? 2
@@ -301,7 +273,7 @@ static int is_same(const struct operation *a, const struct operation *b)
 static void write_result(const struct step *it, const struct meeting *meeting)
 {
     const struct operation *o = &it->operation;
-    size_t bytes = o->count * size_of(o->type);
+    size_t bytes = o->count * type_size(o->type);
     if (o->kind == 'b')
         memcpy(it->to, meeting->brought[o->root], bytes);
     else if (o->kind == 'g')
@@ -335,7 +307,7 @@ static int run(void *arguments)
         return 1;
     struct meeting *meeting = meeting_of(it);
     if (!meeting->brought[it->rank]) {
-        size_t size = it->operation.count * size_of(it->operation.type);
+        size_t size = it->operation.count * type_size(it->operation.type);
         size *= it->operation.kind == 's' ? (size_t)it->group->size : 1;
         meeting->brought[it->rank] = malloc(size);
         memcpy(meeting->brought[it->rank], it->from, size);
@@ -357,7 +329,7 @@ static ncclResult_t begin(const char *name, const void *from, void *to, struct o
     if (!communicator || communicator->kind != COMMUNICATOR || communicator->context != fake_current())
         return ncclInvalidArgument;
     struct group *group = communicator->group;
-    size_t bytes = operation.count * size_of(operation.type), size = (size_t)group->size;
+    size_t bytes = operation.count * type_size(operation.type), size = (size_t)group->size;
     /* A stream that runs an operation holds the lock of the driver, and then takes the lock of this file: the driver is
      * called without the lock of this file. */
     if (operation.type < 0 || operation.type > ncclFloat64 || operation.reduction < 0 || operation.reduction > ncclMin
