@@ -19,7 +19,7 @@ from theano_ng.gpuarray.corr import (
     GpuCorrMM_gradInputs,
     GpuCorrMM_gradWeights,
 )
-from theano_ng.gpuarray.kernels.product import BATCH, DOT22, DTYPES, GEMM, GEMV, GER, product_code
+from theano_ng.gpuarray.kernels.product import BATCH, DOT22, DTYPES, GEMM, GEMV, GER, IN_ROW, product_code
 from theano_ng.gpuarray.op import GpuOp
 from theano_ng.gpuarray.transfers import as_gpuarray_variable, infer_context_name
 from theano_ng.gpuarray.twin import on_host, to_context_of
@@ -29,6 +29,7 @@ from theano_ng.tensor.blas.ops import BatchedDot
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.elemwise.functions import cast
 from theano_ng.tensor.linalg.products import dot, outer
+from theano_ng.tensor.subtensor import set_subtensor
 
 __all__ = [
     "BaseGpuCorr3dMM",
@@ -41,6 +42,7 @@ __all__ = [
     "GpuCorrMM_gradInputs",
     "GpuCorrMM_gradWeights",
     "GpuDot22",
+    "GpuDot22InRow",
     "GpuGemm",
     "GpuGemmBatch",
     "GpuGemv",
@@ -153,9 +155,12 @@ def _factor(factor, dtype, context_name):
     return factor if factor.dtype == dtype or factor.ndim or factor.dtype.startswith("complex") else cast(factor, dtype)
 
 
-def _scaled(scale, value):
-    """Return ``scale * value``. For arrays, the result is 0 if the scale is 0, even if `value` contains NaN."""
-    return np.zeros_like(value) if isinstance(scale, np.ndarray) and scale == 0 else scale * value
+def _scaled_sum(beta, c, alpha, product):
+    """Return ``beta * c + alpha * product``. For arrays, a term whose factor is 0 is left out, even if it contains NaN."""
+    if not isinstance(c, np.ndarray):
+        return beta * c + alpha * product
+    scaled = np.zeros_like(product) if alpha == 0 else alpha * product
+    return scaled if beta == 0 else beta * c + scaled
 
 
 class _InplaceBlasOp(BlasOp):
@@ -204,7 +209,7 @@ class GpuGemm(_InplaceBlasOp):
     ranks, names, kind = (2, 0, 2, 2, 0), ("C", "alpha", "A", "B", "beta"), GEMM
 
     def formula(self, C, alpha, A, B, beta):
-        return _scaled(beta, C) + _scaled(alpha, _dot(A, B))
+        return _scaled_sum(beta, C, alpha, _dot(A, B))
 
     def check_shapes(self, C, alpha, A, B, beta):
         _check_product(A, B)
@@ -225,7 +230,7 @@ class GpuGemv(_InplaceBlasOp):
     ranks, names, kind = (1, 0, 2, 1, 0), ("y", "alpha", "A", "x", "beta"), GEMV
 
     def formula(self, y, alpha, A, x, beta):
-        return _scaled(beta, y) + _scaled(alpha, _dot(A, x))
+        return _scaled_sum(beta, y, alpha, _dot(A, x))
 
     def check_shapes(self, y, alpha, A, x, beta):
         if A.shape != (y.shape[0], x.shape[0]):
@@ -241,7 +246,7 @@ class GpuGer(_InplaceBlasOp):
     ranks, names, kind = (2, 0, 1, 1), ("A", "alpha", "x", "y"), GER
 
     def formula(self, A, alpha, x, y):
-        return A + _scaled(alpha, (np.outer if isinstance(A, np.ndarray) else outer)(x, y))
+        return _scaled_sum(1, A, alpha, (np.outer if isinstance(A, np.ndarray) else outer)(x, y))
 
     def check_shapes(self, A, alpha, x, y):
         if A.shape != (x.shape[0], y.shape[0]):
@@ -269,6 +274,47 @@ class GpuDot22(BlasOp):
         _check_product(x, y)
 
 
+class GpuDot22InRow(BlasOp):
+    """An Op that overwrites a matrix of a stack C by a product: ``C[row] = dot(x, y)``. Inputs: C (l, m, n), x (m, k),
+    y (k, n). The result is C.
+
+    Parameters
+    ----------
+    row : int
+        Index of the matrix, which is not negative.
+
+    Raises
+    ------
+    IndexError
+        At run time, if C has no such matrix.
+    ValueError
+        If `row` is negative. At run time, if the shapes do not fit. As in an assignment, the product is broadcast.
+    """
+
+    __props__ = ("row",)
+    destroy_map = {0: [0]}
+    ranks, names, kind = (3, 2, 2), ("C", "x", "y"), IN_ROW
+
+    def __init__(self, row):
+        self.row = int(row)
+        if self.row < 0:
+            raise ValueError("GpuDot22InRow: the row must not be negative; got %d" % self.row)
+
+    def formula(self, C, x, y):
+        if isinstance(C, np.ndarray):
+            C = C.copy()
+            C[self.row] = np.dot(x, y)
+            return C
+        return set_subtensor(C[self.row], dot(x, y))
+
+    def check_shapes(self, C, x, y):
+        _check_product(x, y)
+
+    def native_code(self, node):
+        type_ = node.outputs[0].type
+        return product_code(self.kind, type_.dtype, type_.context, True, row=self.row)
+
+
 class GpuGemmBatch(_InplaceBlasOp):
     """An Op that computes ``beta * C[i] + alpha * dot(A[i], B[i])`` for all i. The arrays have rank 3. See `GpuGemm`."""
 
@@ -276,7 +322,7 @@ class GpuGemmBatch(_InplaceBlasOp):
 
     def formula(self, C, alpha, A, B, beta):
         product = np.matmul(A, B) if isinstance(A, np.ndarray) else BatchedDot()(A, B)
-        return _scaled(beta, C) + _scaled(alpha, product)
+        return _scaled_sum(beta, C, alpha, product)
 
     def check_shapes(self, C, alpha, A, B, beta):
         if A.shape[::2] != (B.shape[0], B.shape[1]) or C.shape != (*A.shape[:2], B.shape[2]):

@@ -184,7 +184,19 @@ TABLE = [
         "nan, new nan, infinity, range, cancellation, sign of zero",
         "BLAS adds in another order, and skips products with a factor of zero",
         "gemm_optimizer local_dot22_to_dot22scalar local_dot22_to_ger_or_gemv local_gemm_to_gemv local_gemm_to_ger"
-        " local_dot_to_dot22 use_scipy_ger local_structured_dot local_dot_in_c local_sampling_dot_csr",
+        " local_dot_to_dot22 use_scipy_ger local_structured_dot local_dot_in_c local_sampling_dot_csr"
+        " local_gpua_gemm_alpha_merge local_gpua_gemm_output_merge local_gpua_gemmbatch_alpha_merge"
+        " local_gpua_gemmbatch_output_merge",
+    ),
+    _row(
+        "rounding, cancellation",
+        "on a device, float16 numbers are computed in float32, and only the results are rounded to float16",
+        "local_gpua_softmax local_gpua_softmaxwithbias local_gpua_softmax_grad local_gpua_logsoftmax gpua_row_fusion",
+    ),
+    _row(
+        "lost error",
+        "the lengths of a matrix whose factor is zero are not checked",
+        "local_gpua_gemm_output_merge local_gpua_gemmbatch_output_merge",
     ),
     _row("new error", "a matrix that is marked as positive definite is not positive definite", "psd_solve_with_chol"),
     _row(

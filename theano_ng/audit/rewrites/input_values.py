@@ -176,7 +176,9 @@ def _regular(value):
 
 
 def _base(v):
-    return VARIABLES[v.name][1] if v.name in VARIABLES else None
+    """Return the value of `vocabulary` for a variable, or None. Variables on devices have no such values."""
+    known, value = VARIABLES.get(v.name, (v, None))
+    return value if type(known.type) is type(v.type) else None
 
 
 def _is_changed(v):
@@ -193,7 +195,7 @@ def _shapes(v, lengths=LENGTHS):
     base = _base(v)
     if scipy.sparse.issparse(base):
         return _patterns(base)
-    if not hasattr(v.type, "broadcastable") or v.name in FIXED:
+    if not hasattr(v.type, "broadcastable") or (v.name in FIXED and base is not None):
         return [None]
     if v.ndim == 0 and v.dtype[0] in "iu":
         return [number for number in PLACES if number >= 0 or v.dtype[0] == "i"]

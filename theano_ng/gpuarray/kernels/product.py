@@ -428,17 +428,17 @@ def product(dtype, tile, context, ending=None):
 
 
 # The forms of products, as in native/product.c
-DOT22, GEMM, GEMV, GER, BATCH = range(5)
+DOT22, GEMM, GEMV, GER, BATCH, IN_ROW = range(6)
 
 
-def product_code(kind, dtype, context, in_place, ending=None, operands=()):
+def product_code(kind, dtype, context, in_place, ending=None, operands=(), row=0):
     """Return the native code of a product.
 
     Parameters
     ----------
     kind : int
-        DOT22 (inputs x, y), GEMM (c, alpha, a, b, beta), GEMV (y, alpha, a, x, beta), GER (a, alpha, x, y), or BATCH, which
-        is GEMM for stacks of matrices.
+        DOT22 (inputs x, y), GEMM (c, alpha, a, b, beta), GEMV (y, alpha, a, x, beta), GER (a, alpha, x, y), BATCH, which
+        is GEMM for stacks of matrices, or IN_ROW (c, x, y).
     dtype : str
         One of `DTYPES`.
     context : GpuContext
@@ -449,6 +449,8 @@ def product_code(kind, dtype, context, in_place, ending=None, operands=()):
         (`contexts.context_address`).
     operands : sequence of dict
         The inputs of the operation that follow the inputs of the product: rows of native/product.c.
+    row : int
+        For IN_ROW, the index of the matrix of c that the product overwrites.
 
     Returns
     -------
@@ -460,6 +462,7 @@ def product_code(kind, dtype, context, in_place, ending=None, operands=()):
     return NativeCode(
         "theano_ng.gpuarray.native.product:product",
         kind=kind,
+        row=row,
         in_place=in_place,
         typecode=gpuarray.dtype_to_typecode(dtype),
         out_typecode=gpuarray.dtype_to_typecode(ending.out_dtype if ending else dtype),

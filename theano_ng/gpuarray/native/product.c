@@ -9,6 +9,7 @@
 
 /* Parameters of a node.
  * kind: see `enum kind`
+ * row: for IN_ROW, the index of the matrix that the product overwrites
  * in_place: whether the result overwrites the first input
  * typecode: type of all arrays
  * out_typecode: type of the result, which differs from `typecode` only with an ending
@@ -26,15 +27,15 @@
  * is_number: whether the input is an array of one element on the host, which is passed by value
  * broadcastable: bits of the axes whose length is 1 according to the type */
 NATIVE_PARAMS(operand, typecode, is_number, broadcastable);
-NATIVE_TABLE(product, operand, operands, kind, in_place, typecode, out_typecode, has_ending, large, medium, small,
+NATIVE_TABLE(product, operand, operands, kind, row, in_place, typecode, out_typecode, has_ending, large, medium, small,
              along, ended, addresses, rows, columns, library, tf32);
 NATIVE_READER(product)
 
 enum library { NEVER, ALWAYS, IF_LARGE };
 
-/* The inputs: (x, y), (c, alpha, a, b, beta), (y, alpha, a, x, beta), (a, alpha, x, y), and as for GEMM with a first axis
- * along which matrices are stacked. */
-enum kind { DOT22, GEMM, GEMV, GER, BATCH };
+/* The inputs: (x, y), (c, alpha, a, b, beta), (y, alpha, a, x, beta), (a, alpha, x, y), as for GEMM with a first axis
+ * along which matrices are stacked, and (c, x, y) for a product that overwrites a matrix of the stack c. */
+enum kind { DOT22, GEMM, GEMV, GER, BATCH, IN_ROW };
 
 typedef matrix_stack Matrices;
 
@@ -408,10 +409,49 @@ static int read_operand(Product *p, PyObject *value, int i, int place, PyGpuArra
     return 0;
 }
 
+/* Set c[row] = x y, for a stack of matrices c. A product of another shape is broadcast to the shape of c[row]. */
+static int product_in_row(PyObject **in, PyObject **out, const struct product_params *params)
+{
+    int code = (int)params->typecode, status = -1;
+    PyGpuArrayObject *c = gpu_input(in[0], code, 3), *x = c == NULL ? NULL : gpu_input(in[1], code, 2);
+    PyGpuArrayObject *y = x == NULL ? NULL : gpu_input(in[2], code, 2), *made = NULL;
+    Product p = {.alpha = 1};
+    if (y == NULL || !gpu_same_context(c, x) || !gpu_same_context(c, y) || describe(&p.out, c, forms[BATCH].c_axes) < 0
+        || describe(&p.a, x, forms[DOT22].a_axes) < 0 || describe(&p.b, y, forms[DOT22].b_axes) < 0)
+        return -1;
+    if ((size_t)params->row >= c->ga.dimensions[0]) {
+        PyErr_Format(PyExc_IndexError, "index %lld is out of bounds for axis 0 with size %zu", (long long)params->row,
+                     c->ga.dimensions[0]);
+        return -1;
+    }
+    size_t dims[3] = {1, p.a.dims[1], p.b.dims[2]};
+    if (p.a.dims[2] != p.b.dims[1])
+        return mismatch(DOT22, &p, 0);
+    native_set(out, Py_NewRef((PyObject *)c));
+    p.out.offset += (size_t)(params->row * c->ga.strides[0]);
+    p.out.dims[0] = 1;
+    if (memcmp(dims, p.out.dims, sizeof dims) != 0
+        && ((made = pygpu_empty(2, dims + 1, code, GA_C_ORDER, c->context, Py_None)) == NULL
+            || describe(&p.out, made, forms[DOT22].c_axes) < 0))
+        return -1;
+    p.c = p.out;
+    status = compute(&p, c->context, params);
+    if (status == 0 && made != NULL) {
+        PyObject *row = PyLong_FromLongLong(params->row);
+        status = row == NULL ? -1 : PyObject_SetItem((PyObject *)c, row, (PyObject *)made);
+        Py_XDECREF(row);
+    }
+    Py_XDECREF(made);
+    Py_XDECREF(p.temporary);
+    return status;
+}
+
 static int tng_product(int nin, int nout, PyObject **in, PyObject **out, const struct product_params *params)
 {
     (void)nout;
     enum kind kind = (enum kind)params->kind;
+    if (kind == IN_ROW)
+        return product_in_row(in, out, params);
     int code = (int)params->typecode, has_c = kind != DOT22;
     PyGpuArrayObject *a = gpu_input(in[forms[kind].a], code, forms[kind].a_rank);
     PyGpuArrayObject *b = a == NULL ? NULL : gpu_input(in[forms[kind].b], code, forms[kind].b_rank);

@@ -156,25 +156,25 @@ def local_gpua_gemmbatch_output_merge(node, *inputs):
 
 @inplace_allocempty(GpuGemm, 0)
 def local_inplace_gpuagemm(node, inputs):
-    """Overwrite the first input of a product."""
+    """gpugemm_no_inplace(A, s, B, B, 0.5)  ->  gpugemm_inplace(A, s, B, B, 0.5)"""
     return [gpugemm_inplace(*inputs)]
 
 
 @inplace_allocempty(GpuGemv, 0)
 def local_inplace_gpuagemv(node, inputs):
-    """Overwrite the first input of a product."""
+    """gpugemv_no_inplace(a, s, A, b, 0.5)  ->  gpugemv_inplace(a, s, A, b, 0.5)"""
     return [gpugemv_inplace(*inputs)]
 
 
 @inplace_allocempty(GpuGemmBatch, 0)
 def local_inplace_gpuagemmbatch(node, inputs):
-    """Overwrite the first input of a stack of products."""
+    """gpugemmbatch_no_inplace(P, s, Q, Q, 0.5)  ->  gpugemmbatch_inplace(P, s, Q, Q, 0.5)"""
     return [gpugemmbatch_inplace(*inputs)]
 
 
 @local_optimizer([GpuGer], inplace=True)
 def local_inplace_gpuager(node):
-    """gpuger_no_inplace(A, 2, b, c)  ->  gpuger_inplace(A, 2, b, c)"""
+    """gpuger_no_inplace(A, s, a, b)  ->  gpuger_inplace(A, s, a, b)"""
     return False if node.op.inplace else [gpuger_inplace(*node.inputs)]
 
 

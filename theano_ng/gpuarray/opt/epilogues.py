@@ -52,7 +52,11 @@ def local_gpua_product_elemwise(node):
 @register_inplace()
 @inplace_allocempty(GpuProductElemwise, 0)
 def local_inplace_gpua_product_elemwise(node, inputs):
-    """Overwrite the matrix that is added to a product."""
+    """Overwrite the matrix that is added to a product.
+
+    GpuProductElemwise(gpugemm_no_inplace, scalar.tanh, 0)(A, s, B, B, 0.5)  ->
+        GpuProductElemwise(gpugemm_no_inplace, scalar.tanh, 0, inplace=True)(A, s, B, B, 0.5)
+    """
     return [node.op.clone_inplace()(*inputs)] if node.op.can_overwrite(node) else False
 
 

@@ -64,8 +64,8 @@ class KeepMovementOnHost(Optimizer):
     """Replace paths on which an array is transferred to a device, its elements are only moved there, and the result is
     transferred back. The elements are moved on the host instead:
 
-    host(GpuDimShuffle((False, False), (1, 0))(gpu(X)))  ->  X.T
-    host(gpu_join(0, gpu(X), exp(A)))  ->  join(0, X, host(exp(A)))
+    host(GpuDimShuffle((False, False), (1, 0))(gpu(x)))  ->  x.T
+    host(gpu_join(0, gpu(x), GpuElemwise(scalar.exp)(A)))  ->  join(0, x, host(GpuElemwise(scalar.exp)(A)))
 
     Other nodes on the device that read the moved elements keep their inputs.
     """

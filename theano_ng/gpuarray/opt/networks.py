@@ -36,14 +36,14 @@ def local_gpua_sparseblockouter(op, context_name, inputs, outputs):
 @register_inplace()
 @inplace_allocempty(GpuSparseBlockGemv, 0)
 def local_inplace_sparseblockgemv(node, inputs):
-    """Overwrite the array to which products are added."""
+    """gpu_sparse_block_gemv(P, F, Q, I, I)  ->  gpu_sparse_block_gemv_inplace(P, F, Q, I, I)"""
     return [gpu_sparse_block_gemv_inplace(*inputs)]
 
 
 @register_inplace()
 @inplace_allocempty(GpuSparseBlockOuter, 0)
 def local_inplace_sparseblockouter(node, inputs):
-    """Overwrite the array to which outer products are added."""
+    """gpu_sparse_block_outer(F, P, Q, I, I)  ->  gpu_sparse_block_outer_inplace(F, P, Q, I, I)"""
     return [gpu_sparse_block_outer_inplace(*inputs)]
 
 

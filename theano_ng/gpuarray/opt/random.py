@@ -46,7 +46,8 @@ def _drawn(op, context_name, inputs):
 def gpua_mrg_random_make_inplace(op, inputs):
     """Draw a sample, and overwrite the states of the streams instead of copying them.
 
-    GPUA_mrg_uniform(type)(S, size)  ->  GPUA_mrg_uniform(type, inplace=True)(S, size)
+    GPUA_mrg_uniform(GpuArrayType("float64", (False,), None))(S, i)  ->
+        GPUA_mrg_uniform(GpuArrayType("float64", (False,), None), inplace=True)(S, i)
     """
     return GPUA_mrg_uniform(op.output_type, inplace=True).make_node(*inputs).outputs
 

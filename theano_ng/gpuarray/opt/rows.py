@@ -9,7 +9,10 @@ from theano_ng.tensor.opt.row_fusion import RowFusion
 
 
 class GpuRowFusion(RowFusion):
-    """An optimizer that replaces each group of operations on the same rows of device arrays by a `GpuRowProgram`."""
+    """An optimizer that replaces each group of operations on the same rows of device arrays by a `GpuRowProgram`.
+
+    true_div(A, GpuDimShuffle((False,), (0, "x"))(GpuCAReduceCuda(scalar.add, (1,))(A)))  ->  GpuRowProgram(...)(A)
+    """
 
     elemwise, dimshuffle, program = GpuElemwise, GpuDimShuffle, GpuRowProgram
     can_reduce_rows = staticmethod(can_reduce_rows)

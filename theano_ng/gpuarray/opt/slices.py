@@ -1,16 +1,20 @@
-"""The rule that lets an elementwise kernel write its results into slices of a new array.
+"""Rules that let kernels write their results into slices of a new array.
 
-Gradients of slices set slices of an array of zeros: in a recurrent network, the gradients of all gates.
+Gradients of slices set slices of an array of zeros: in a recurrent network, the gradients of all gates. The initial states
+of a loop are set in the array that contains the states of the last steps.
 """
 
 from theano_ng.compile.mode import optdb
+from theano_ng.compile.ops import Rebroadcast
 from theano_ng.configdefaults import config
 from theano_ng.gof.fg import InconsistencyError
 from theano_ng.gof.graph import Constant
-from theano_ng.gof.rewriting import Optimizer, copy_stack_trace
+from theano_ng.gof.rewriting import Optimizer, copy_stack_trace, local_optimizer
 from theano_ng.gof.toolbox import ReplaceValidate
-from theano_ng.gpuarray.alloc import GpuAlloc
-from theano_ng.gpuarray.elemwise import GpuElemwise, GpuElemwiseInSlices
+from theano_ng.gpuarray.alloc import GpuAlloc, GpuAllocEmpty
+from theano_ng.gpuarray.blas import GpuDot22, GpuDot22InRow
+from theano_ng.gpuarray.elemwise import GpuDimShuffle, GpuElemwise, GpuElemwiseInSlices
+from theano_ng.gpuarray.opt.databases import register_inplace
 from theano_ng.gpuarray.subtensor import GpuIncSubtensor
 
 MAX_ANCESTORS = 64
@@ -20,7 +24,7 @@ MAX_ANCESTORS = 64
 class StoreInSlices(Optimizer):
     """Let elementwise kernels write into the slices of a new array.
 
-    set_subtensor(set_subtensor(zeros(n, 8)[:, :4], exp(A))[:, 4:], sin(A))  ->  GpuElemwiseInSlices(...)(n, 8, A)
+    in_halves(*sin_and_cos(A))  ->  GpuElemwiseInSlices(...)(3, 6, A)
     """
 
     def add_requirements(self, fgraph):
@@ -132,3 +136,40 @@ def _depend(variables, node):
 
 
 optdb.register("gpua_store_in_slices", StoreInSlices(), 49.15, "fast_run", "fusion", "gpuarray")
+
+
+@register_inplace()
+@local_optimizer([GpuIncSubtensor], inplace=True)
+def local_gpua_dot22_in_row(node):
+    """Compute a product in the memory of the new array into which it is stored.
+
+    set_first(GpuAllocEmpty("float64", None)(1, 3, 3), gpu_dot22(A, B))  ->
+        GpuDot22InRow(0)(GpuAllocEmpty("float64", None)(1, 3, 3), A, B)
+    """
+    array, value = node.inputs[:2]
+    place = _slice_of(node) if type(node.op) is GpuIncSubtensor and node.op.set_instead_of_inc else None
+    if place is None or place[0] != 0 or place[2] != place[1] + 1 or array.type.dtype != value.type.dtype:
+        return False
+    added_axis = _made_by(Rebroadcast, value)  # Scan lets the first axis of a state be longer than 1
+    if added_axis is not None and not any(added_axis.op.axis.values()):
+        value = added_axis.inputs[0]
+    product = _made_by(GpuDimShuffle, value)
+    if product is None or product.op.new_order != ("x", 0, 1):
+        return False
+    product, memory, row = _made_by(GpuDot22, product.inputs[0]), array.owner, place[1]
+    if product is None or memory is None or not isinstance(memory.op, GpuAllocEmpty):
+        return False
+    rows = memory.inputs[0]
+    if not isinstance(rows, Constant) or row >= rows.data:
+        return False
+    if len(array.clients) > 1:
+        array = memory.op(*memory.inputs)
+        copy_stack_trace(memory.outputs, array)
+    new = GpuDot22InRow(row)(array, *product.inputs)
+    copy_stack_trace([*product.outputs, *node.outputs], new)
+    return [new]
+
+
+def _made_by(op_class, v):
+    """Return the node that made a variable if it has an Op of this class, and if only one node uses the variable."""
+    return v.owner if v.owner is not None and type(v.owner.op) is op_class and len(v.clients) == 1 else None

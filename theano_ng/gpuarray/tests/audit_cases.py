@@ -272,6 +272,7 @@ def cases():
         ("GpuCumOp product", on_device(GpuCumOp(None, "mul")), [X]),
         ("GpuMaxAndArgmax", on_device(GpuMaxAndArgmax((0, 2))), [T3]),
         ("GpuDot22", on_device(blas.gpu_dot22), [X, Y.T]),
+        ("GpuDot22InRow", on_device(blas.GpuDot22InRow(1), 0), [T3, T3[0], T3[0, :, :].T @ T3[0]]),
         ("GpuGemm", on_device(blas.GpuGemm(), 0, 2, 3), [SQUARE, HALF, X, Y.T, TWO]),
         ("GpuGemm, factors on the device", on_device(blas.GpuGemm()), [SQUARE, HALF, X, Y.T, TWO]),
         ("GpuGemv", on_device(blas.GpuGemv(), 0, 2, 3), [X[:, 0], HALF, X, Y[0], TWO]),

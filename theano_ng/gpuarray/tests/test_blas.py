@@ -136,6 +136,35 @@ class TestOps(ProductTest):
                     memory[inner] = op.formula(memory[inner], *map(np.asarray, others))
                     np.testing.assert_allclose(there, memory, rtol=1e-5, atol=1e-6)
 
+    def test_in_row(self):
+        """A product overwrites one matrix of a stack. It is broadcast to this matrix, or raises an error like NumPy's."""
+        for dtype, mode in itertools.product(DTYPES, ("FAST_RUN", theano.Mode("py", None))):
+            z, x, y = gpu_variable(dtype, 3), gpu_variable(dtype, 2), gpu_variable(dtype, 2)
+            output = blas.GpuDot22InRow(1)(z, x, y)
+            f = theano.function([theano.In(z, mutable=True), x, y], output, accept_inplace=True, mode=mode)
+            for (m, k, n), layout in itertools.product(itertools.product((0, 1, 3, 17), repeat=3), LAYOUTS):
+                a, b = self.array(dtype, m, k), self.array(dtype, k, n)
+                for shape in {(3, m, n), (2, 3, n), (2, 1, 1), (2, m, 17)}:
+                    with self.subTest(dtype=dtype, mode=str(mode), stack=shape, shape=(m, k, n), layout=layout):
+                        stack = self.array(dtype, *shape)
+                        there, expected = placed(stack, layout), stack.astype("float64")
+                        try:
+                            expected[1] = a.astype("float64") @ b
+                        except ValueError:
+                            with self.assertRaises(ValueError):
+                                f(there, placed(a, layout), placed(b, "C"))
+                            np.testing.assert_array_equal(np.asarray(there), stack)
+                        else:
+                            result = f(there, placed(a, layout), placed(b, "C"))
+                            self.check(result, expected, dtype)
+                            self.assertEqual(result.gpudata, there.gpudata)
+            with self.assertRaisesRegex(ValueError, r"x has 3 cols \(and 2 rows\) but y has 4 rows \(and 5 cols\)"):
+                f(*[placed(self.array(dtype, *shape), "C") for shape in ((2, 2, 5), (2, 3), (4, 5))])
+            with self.assertRaisesRegex(IndexError, "index 1 is out of bounds for axis 0 with size 1"):
+                f(*[placed(self.array(dtype, *shape), "C") for shape in ((1, 2, 2), (2, 2), (2, 2))])
+        with self.assertRaisesRegex(ValueError, "must not be negative"):
+            blas.GpuDot22InRow(-1)
+
     def test_factors(self):
         """Factors may be on the host or on the device. An array whose factor is 0 is not read. (cuBLAS cannot know whether a
         factor on the device is 0, and multiplies by it.)
@@ -279,6 +308,21 @@ class TestRules(ProductTest):
         nodes = f.maker.fgraph.toposort()
         self.assertEqual([n.op for n in nodes if "ot" in type(n.op).__name__ and not isinstance(n.op, blas.BlasOp)], [])
         self.assertEqual(sorted(str(n.op) for n in nodes if isinstance(n.op, blas.BlasOp)), sorted(names))
+
+    def test_product_in_row(self):
+        """The product of which a loop's initial state consists is computed in the memory of the states."""
+        x, y = T.fmatrices("x", "y")
+        states = theano.scan(lambda h: T.tanh(h * 2), outputs_info=[T.dot(x, y)], n_steps=4)[0]
+        names = ["GpuDot22InRow{row=0}"]
+        self.compare([x, y], [states[-1]], [self.array("float32", 3, 4), self.array("float32", 4, 5)], names)
+        # The product has another reader, or is one of two values of the states.
+        product = T.dot(x, y)
+        states = theano.scan(lambda h: T.tanh(h * 2), outputs_info=[product], n_steps=4)[0]
+        values = [self.array("float32", 4, 4) for _ in range(2)]
+        self.compare([x, y], [states[-1], product], values, ["GpuDot22"])
+        pair = T.stack([T.dot(x, y), T.dot(y, x)])
+        states = theano.scan(lambda a, b: a + b, outputs_info=[dict(initial=pair, taps=[-2, -1])], n_steps=4)[0]
+        self.compare([x, y], [states[-1]], values, ["GpuDot22"] * 2)
 
     def test_each_product(self):
         for dtype in ("float32", "float64"):

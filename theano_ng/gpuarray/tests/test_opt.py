@@ -11,7 +11,7 @@ import numpy as np
 
 import theano_ng as theano
 import theano_ng.tensor as T
-from theano_ng import scalar
+from theano_ng.audit.rewrites.devices import namespace
 from theano_ng.audit.rewrites.examples import examples
 from theano_ng.compile.mode import get_mode, optdb
 from theano_ng.configdefaults import config
@@ -21,30 +21,8 @@ from theano_ng.gof.graph import Constant
 from theano_ng.gof.graph import inputs as inputs_of
 from theano_ng.gof.rewriting import EquilibriumOptimizer
 from theano_ng.gof.traversal import equal_computations
-from theano_ng.gpuarray import (
-    basic_ops,
-    batchnorm,
-    blas,
-    blocksparse,
-    corr,
-    ctc,
-    elemwise,
-    extra_ops,
-    neighbours,
-    nnet,
-    pool,
-    product_elemwise,
-    reduction,
-    subtensor,
-    transfers,
-)
 from theano_ng.gpuarray import opt as rules
-from theano_ng.gpuarray.pygpu import gpuarray as pygpu
-from theano_ng.gpuarray.rng_mrg import GPUA_mrg_uniform
 from theano_ng.gpuarray.tests.device import context
-from theano_ng.gpuarray.type import GpuArrayType, get_context
-from theano_ng.sandbox.rng_mrg import mrg_uniform
-from theano_ng.tensor.nnet.softmax import softmax_grad, softmax_op, softmax_with_bias
 
 # Documented registrations: database, name, position, tags.
 FACTS = """
@@ -55,6 +33,7 @@ optdb gpua_multi_output_fusion 49.1 fast_run fusion gpuarray
 optdb gpua_store_in_slices 49.15 fast_run fusion gpuarray
 optdb gpua_product_elemwise 49.07 fast_run fusion gpuarray
 optdb local_inplace_gpua_product_elemwise 60 fast_run gpuarray inplace
+optdb local_gpua_dot22_in_row 60 fast_run gpuarray inplace
 optdb gpua_numbers_by_value 76 fast_run gpuarray
 optdb gpua_random_make_inplace_mrg 99 fast_run gpuarray inplace
 optdb gpua_assert_no_cpu_op 49.2 assert_no_cpu_op
@@ -224,94 +203,10 @@ class TestRegistration(unittest.TestCase):
         self.assertEqual(done.stdout.strip(), "[]", done.stderr)
 
 
-def moved_convolution(op, *inputs):
-    """Return the output of an abstract convolution on the device."""
-    hosts = [basic_ops.host_from_gpu(v) if isinstance(v.type, GpuArrayType) else v for v in inputs]
-    return rules.conv.local_gpua_lift_abstractconv_graph(op, None, inputs, op.make_node(*hosts).outputs)[0]
-
-
 class TestExamples(unittest.TestCase):
     def setUp(self):
         context()
-        self.names = {}
-        for module in (
-            T,
-            theano.compile.ops,
-            T.basic,
-            T.opt,
-            T.extra_ops,
-            T.subtensor,
-            theano.printing,
-            theano.ifelse,
-            theano.breakpoint,
-        ):
-            self.names.update(vars(module))
-        for module in (
-            T.shaping.allocation,
-            T.shaping.creation,
-            T.shaping.reshaping,
-            T.shaping.joining,
-            T.shaping.diagonals,
-            T.linalg.products,
-            T.blas,
-            T.blas.ops,
-        ):
-            self.names.update(vars(module))
-        for module in (
-            pool,
-            corr,
-            T.signal.pool,
-            T.nnet.convolution.abstract,
-            T.nnet.convolution.legacy,
-            T.reductions.extremes,
-            T.assert_op,
-            basic_ops,
-            elemwise,
-            extra_ops,
-            reduction,
-            subtensor,
-            transfers,
-            batchnorm,
-            blas,
-            blocksparse,
-            ctc,
-            neighbours,
-            nnet,
-            T.nnet.blocksparse,
-            T.nnet.bn_ops,
-            T.nnet.ctc,
-            T.nnet.neighbours,
-            product_elemwise,
-            rules.lifts,
-            rules.arrays,
-            rules.random,
-        ):
-            self.names.update(vars(module))
-        self.names.update(S=GpuArrayType("int32", (False, False), None)("S"), GpuArrayType=GpuArrayType, T=T)
-        self.names.update(mrg_uniform=mrg_uniform, GPUA_mrg_uniform=GPUA_mrg_uniform)
-        self.names.update(softmax_grad=softmax_grad, softmax_op=softmax_op, softmax_with_bias=softmax_with_bias)
-        self.names.update(moved=moved_convolution)
-        self.names.update(add=elemwise.GpuElemwise(scalar.add), mul=elemwise.GpuElemwise(scalar.mul))
-        for op in (scalar.add, scalar.sub, scalar.mul, scalar.true_div, scalar.sqrt):
-            self.names[op.name] = elemwise.GpuElemwise(op)
-        self.names.update(row=GpuArrayType("float64", (True, False), None)("row"), I=T.lmatrix("I"))
-        zero = T.constant(np.float64(0))
-        null = GpuArrayType("float64", (), None).make_constant(pygpu.array(np.float64(0), context=get_context(None)))
-        self.names.update(
-            host=basic_ops.host_from_gpu, gpu=basic_ops.GpuFromHost(None), scalar=scalar, np=np, slice=slice
-        )
-        self.names.update(zero=zero, unit=T.constant(np.float64(1)), null=null, x=T.dmatrix("x"))
-        self.names.update(i=T.lvector("i"), j=T.lvector("j"), n=T.lscalar("n"), c=T.bscalar("c"), s=T.dscalar("s"))
-        for name, dtype, ndim in (
-            [(v, "float64", 1) for v in "ab"]
-            + [(v, "float64", 2) for v in "AB"]
-            + [(v, "float64", 3) for v in "PQ"]
-            + [(v, "float64", 4) for v in "MN"]
-            + [(v, "float64", 5) for v in "UV"]
-            + [("F", "float64", 4)]
-            + [("mask", "bool", 2)]
-        ):
-            self.names[name] = GpuArrayType(dtype, (False,) * ndim, None)(name)
+        self.names = namespace()
 
     def check(self, rule, before, after):
         old, new = [v if isinstance(v, list) else [v] for v in (eval(text, self.names) for text in (before, after))]
@@ -332,6 +227,10 @@ class TestExamples(unittest.TestCase):
             if not isinstance(rule, databases.DB)
         ]
         last = [
+            *(rules.blas.local_inplace_gpuagemm, rules.blas.local_inplace_gpuagemv, rules.blas.local_inplace_gpuager),
+            *(rules.networks.local_inplace_sparseblockgemv, rules.networks.local_inplace_sparseblockouter),
+            *(rules.blas.local_inplace_gpuagemmbatch, rules.slices.local_gpua_dot22_in_row),
+            *(rules.random.gpua_mrg_random_make_inplace, rules.epilogues.local_inplace_gpua_product_elemwise),
             rules.epilogues.local_gpua_product_elemwise,
             rules.final.local_advincsub1_gpua_inplace,
             rules.final.local_gpua_alloc_empty_to_zeros,
