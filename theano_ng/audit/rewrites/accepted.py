@@ -189,7 +189,7 @@ TABLE = [
         " local_gpua_gemmbatch_output_merge",
     ),
     _row(
-        "rounding, cancellation",
+        "rounding, cancellation, infinity",
         "on a device, float16 numbers are computed in float32, and only the results are rounded to float16",
         "local_gpua_softmax local_gpua_softmaxwithbias local_gpua_softmax_grad local_gpua_logsoftmax gpua_row_fusion",
     ),

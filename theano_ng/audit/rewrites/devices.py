@@ -19,7 +19,7 @@ from theano_ng.audit.rewrites.oracle import Coverage, Judge
 from theano_ng.audit.rewrites.templates import variations
 from theano_ng.gof.graph import Constant, Variable
 from theano_ng.gof.graph import inputs as inputs_of
-from theano_ng.gof.rewriting import Optimizer
+from theano_ng.gof.rewriting import GraphToGPULocalOptGroup, Optimizer
 from theano_ng.gpuarray import (
     basic_ops,
     batchnorm,
@@ -165,6 +165,11 @@ def _moved(values, inputs):
     ]
 
 
+def _is_for_whole_graphs(db):
+    """Return True if a database contains rules for the pass that moves whole graphs."""
+    return isinstance(db, GraphToGPUDB) or getattr(db, "local_opt", None) is GraphToGPULocalOptGroup
+
+
 class DeviceJudge(Judge):
     """A tester of one rule for device arrays. It varies dtypes, numbers, slices and lengths in the rule's examples."""
 
@@ -174,7 +179,7 @@ class DeviceJudge(Judge):
             self.verdict.reason = NOT_COMPARED[name]
         elif not is_available():
             self.verdict.reason = "there is no device: pip install 'theano_ng[opencl]'"
-        elif any(isinstance(db, GraphToGPUDB) for db in self.one.databases) and len(self.one.databases) == 1:
+        elif all(map(_is_for_whole_graphs, self.one.databases)):
             self.verdict.reason = (
                 "the rule for single nodes has the same name and content; the pass that moves whole graphs applies it"
             )
