@@ -43,6 +43,7 @@ cdef class CLazyLinker:
     cdef public int position_of_error
     cdef public bint allow_partial_eval
     cdef bint uses_queues           # whether a step has a queue
+    cdef bytes function_name        # for messages
     cdef WorkQueue *opened_queue    # the queue that this machine has opened last in the current run, or NULL
     cdef list owned                 # keeps the cells alive that C structures point to
     cdef list running               # keeps the thunks alive; `thunks` is public and may be changed

@@ -195,6 +195,7 @@ cdef class CLazyLinker:
         if self.steps != NULL:
             raise RuntimeError("a CLazyLinker can be built only once")
         self.nodes, self.thunks = list(program.nodes), list(program.thunks)
+        self.function_name = str(getattr(program.fgraph, "name", None) or "").encode("utf-8", "replace")
         self.pre_call_clear = program.cells(program.clear_before)
         self.storage_map, self.compute_map = program.storage_map, program.compute_map
         self.allow_gc, self.lazy = program.allow_gc, program.lazy
@@ -456,6 +457,7 @@ cdef class CLazyLinker:
             self.close_queue(self.opened_queue, i)      # report an error of work that was given to the device meanwhile
         if step.queue != NULL and not self.time_thunks:
             step.queue.step = i
+            step.queue.function = self.function_name
             step.queue.open(step.queue, &step.site)
             self.opened_queue = open_queue
         return 0

@@ -43,6 +43,7 @@ cdef extern from "work_queue.h":
         void (*open)(WorkQueue *, void **site) noexcept
         int (*close)(WorkQueue *) noexcept
         void (*forget)(WorkQueue *, void *site) noexcept
+        const char *function
         int step
         int failed
 

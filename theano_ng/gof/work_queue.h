@@ -16,7 +16,10 @@ struct WorkQueue {
      * in `failed` the value that `step` had when the failing work was collected. */
     int (*close)(WorkQueue *);
     void (*forget)(WorkQueue *, void *site);
-    int step; /* the index of the current step; the machine that opens the queue sets it */
+    /* The machine that opens the queue sets these before: the index of the current step, and the name of the function,
+     * which exists as long as the machine. */
+    int step;
+    const char *function;
     int failed;
 };
 

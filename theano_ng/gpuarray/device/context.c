@@ -87,6 +87,7 @@ int device_set_dialect(const char *table, const char *text)
 static __thread struct {
     const gpucontext *context; /* NULL if only the device is known */
     int code;
+    int lost; /* whether the device cannot be used any longer */
     char message[4200];
 } failure;
 
@@ -97,7 +98,13 @@ int device_failed(int code, const char *format, ...)
     vsnprintf(failure.message, sizeof failure.message, format, arguments);
     va_end(arguments);
     failure.context = NULL;
+    failure.lost = 0;
     return code;
+}
+
+void device_note_loss(void)
+{
+    failure.lost = 1;
 }
 
 const char *device_message(void)
@@ -117,6 +124,13 @@ int context_failed(gpucontext *ctx, int code, const char *format, ...)
 int context_checked(gpucontext *ctx, int code)
 {
     if (code != GA_NO_ERROR) {
+        const char *function = failure.lost ? queue_latest_function(ctx) : NULL;
+        failure.lost = 0;
+        if (function != NULL) {
+            size_t length = strlen(failure.message);
+            snprintf(failure.message + length, sizeof failure.message - length,
+                     ". The last graph of launches was that of the function %s", function);
+        }
         failure.context = ctx;
         failure.code = code;
     }

@@ -52,11 +52,12 @@ int cuda_failed(cuda_device *d, CUresult status, const char *what)
         return device_failed(GA_MEMORY_ERROR, "%s: %s (%s)", what, name, text);
     if (is_lasting(status)) {
         d->lost = 1;
-        return device_failed(GA_RUN_ERROR,
-                             "%s: %s (%s). This call, or a kernel that was launched earlier, caused the error. The "
-                             "device cannot be used any longer in this "
-                             "process",
-                             what, name, text);
+        device_failed(GA_RUN_ERROR,
+                      "%s: %s (%s). This call, or a kernel that was launched earlier, caused the error. The device "
+                      "cannot be used any longer in this process",
+                      what, name, text);
+        device_note_loss();
+        return GA_RUN_ERROR;
     }
     if (status == CUDA_ERROR_DEVICE_UNAVAILABLE)
         return device_failed(GA_NODEV_ERROR,

@@ -148,6 +148,8 @@ static inline void acquire_outer_lock(void *given)
 /* Store an error message; return the code. Each thread has its own message, because threads wait for devices and copy
  * without a lock. */
 int device_failed(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Note that the failure of this thread makes the device unusable. */
+void device_note_loss(void);
 /* Return the last message that device_failed() or context_failed() stored in this thread. */
 const char *device_message(void);
 

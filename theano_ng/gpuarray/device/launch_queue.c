@@ -53,6 +53,7 @@ struct recording {
 
 struct site {
     struct launch_queue *queue;
+    const char *function;               /* see WorkQueue */
     struct site *next;                  /* for the calls that follow a call that cannot be collected */
     struct recording *recordings[KEPT]; /* the latest use is first */
     int holds;                          /* whether calls are held back until the piece ends */
@@ -75,6 +76,8 @@ struct launch_queue {
     int holds, numbered;
     size_t kept; /* bytes of all recordings */
     queue_counts counts;
+    struct site *latest; /* the site whose graph ran last, or NULL; then `latest_name` is the name of its function */
+    char latest_name[200];
     int late_code; /* error of a piece that was ended by another thread, or before the GIL was released */
     int late_step; /* the step whose call failed */
     char late_message[600];
@@ -350,6 +353,7 @@ static int run_graph(struct launch_queue *queue, struct recording *recording)
     if (runs)
         code = ctx->table->graph(ctx->device, DEVICE_GRAPH_RUN, &recording->graph);
     if (code == GA_NO_ERROR) {
+        queue->latest = queue->site;
         ++queue->site->runs;
         ++queue->counts.runs;
         queue->counts.in_runs += queue->calls.count;
@@ -405,6 +409,7 @@ static struct site *new_site(struct launch_queue *queue)
     struct site *made = calloc(1, sizeof *made);
     if (made != NULL) {
         made->queue = queue;
+        made->function = queue->base.function;
         gpucontext_retain(queue->context);
     }
     return made;
@@ -709,6 +714,10 @@ static void forget_site(WorkQueue *base, void *given)
         queue_close_any();
     for (; site != NULL; site = next) {
         next = site->next;
+        if (site == queue->latest) {
+            strncpy(queue->latest_name, site->function, sizeof queue->latest_name - 1);
+            queue->latest = NULL;
+        }
         for (int i = 0; i < KEPT; ++i)
             free_recording(queue, site->recordings[i]);
         free(site);
@@ -738,6 +747,14 @@ void launch_queue_free(gpucontext *ctx)
     free(ctx->queue->calls.bytes);
     free(ctx->queue);
     ctx->queue = NULL;
+}
+
+const char *queue_latest_function(gpucontext *ctx)
+{
+    struct launch_queue *queue = ctx->queue;
+    if (queue == NULL || (queue->latest == NULL && queue->latest_name[0] == 0))
+        return NULL;
+    return queue->latest == NULL ? queue->latest_name : queue->latest->function;
 }
 
 void queue_count(gpucontext *ctx, queue_counts *counts)

@@ -53,6 +53,8 @@ typedef struct queue_counts {
 } queue_counts;
 
 void queue_count(gpucontext *, queue_counts *);
+/* Return the name of the function whose graph ran last, or NULL if there is none. */
+const char *queue_latest_function(gpucontext *);
 
 /* ---- cublas.c ---- */
 /* Make a product whose data was collected. */

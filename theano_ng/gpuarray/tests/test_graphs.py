@@ -456,6 +456,13 @@ class TestGraphs(unittest.TestCase):
             loader.use(which, path)
         driver, blas = ctypes.CDLL(cuda), ctypes.CDLL(cublas)
         driver.fake_calls.restype = ctypes.c_char_p
+
+        class State(ctypes.Structure):
+            _fields_ = [(n, ctypes.c_int) for n in "devices capability driver busy compiler".split()]
+            _fields_ += [(n, ctypes.c_uint64) for n in ("capacity", "held")]
+            _fields_ += [(n, ctypes.c_int) for n in "contexts streams events modules graphs pinned fault".split()]
+
+        driver.fake_state.restype = ctypes.POINTER(State)
         driver.fake_start(0)
         blas.fake_blas_reset()
         from theano_ng.gpuarray import devices
@@ -565,6 +572,29 @@ class TestGraphs(unittest.TestCase):
         self.assertEqual(found[0][:42], "RuntimeError gpuarray error: cuGraphLaunch")
         self.assertEqual(found[1:], ["True", "cuGraphLaunch"])
 
+    def test_a_device_that_fails_in_a_run(self):
+        """The next call that waits for the device reports the failure, and names the function whose graph ran last."""
+        found = self.run_program(
+            """
+            def fail(call):
+                try:
+                    call(value[0])
+                except Exception as error:
+                    print(str(error).splitlines()[0].partition("used any longer in this process")[2])
+
+            f = theano.function([x], out.transfer(None), name="the step")
+            named = theano.function([x], tt.dot(x, ws[0]), name="the other function")
+            unnamed = theano.function([x], tt.dot(x, ws[0]))
+            for v in value[:6]: f(v)
+            driver.fake_state().contents.fault = 719
+            fail(named), fail(unnamed), fail(named)
+            del f
+            gc.collect()
+            fail(named)
+            """
+        )
+        self.assertEqual(found, [". The last graph of launches was that of the function the step"] * 4)
+
     def test_a_new_product_at_the_end_of_a_long_piece(self):
         """The first product of a shape is made once, wherever a long piece is divided."""
         found = self.run_program(
@@ -643,11 +673,6 @@ class TestGraphs(unittest.TestCase):
     def test_graphs_are_freed_with_their_function(self):
         found = self.run_program(
             """
-            class State(ctypes.Structure):
-                _fields_ = [(n, ctypes.c_int) for n in "devices capability driver busy compiler".split()]
-                _fields_ += [(n, ctypes.c_uint64) for n in ("capacity", "held")]
-                _fields_ += [(n, ctypes.c_int) for n in "contexts streams events modules graphs".split()]
-            driver.fake_state.restype = ctypes.POINTER(State)
             g = f.copy()
             for v in value[:5]: check(v); g(v)
             print(driver.fake_state().contents.graphs)
