@@ -30,7 +30,8 @@ class GraphToGPU(Optimizer):
 
     Function inputs are transferred, except 0-d values, complex arrays, and variables whose ``tag.target`` is "cpu". A
     node with an input on the device is moved if a rule applies to the node. Nodes that create arrays (`CREATION`) are
-    moved even without such an input. If a node stays on the host, its inputs on the device are transferred back.
+    moved even without such an input, to the context of the first node that reads the array and other arrays that were
+    computed on a device. If a node stays on the host, its inputs on the device are transferred back.
 
     Parameters
     ----------
@@ -49,6 +50,7 @@ class GraphToGPU(Optimizer):
     def apply(self, fgraph):
         moved = {}  # variable of the graph -> its replacement, if it has one
         hosts = {}  # device variable -> its transfer to the host
+        created = {}  # array that a node without inputs on a device creates -> the node, and its inputs
         for v in fgraph.inputs:
             target = target_of(v)
             if target is not None:
@@ -69,12 +71,15 @@ class GraphToGPU(Optimizer):
                 new = moved[node.outputs[0]] = moved.get(node.inputs[0], node.inputs[0])
                 hosts.setdefault(new, node.outputs[0])
                 continue
-            outputs = self._moved(node, [moved.get(v, v) for v in node.inputs])
+            inputs = [moved.get(v, v) for v in node.inputs]
+            outputs = self._moved(node, inputs, created)
             if outputs is None:
                 inputs = [on_host(v) for v in node.inputs]
                 if all(a is b for a, b in zip(inputs, node.inputs)):
                     continue
                 outputs = node.clone_with_new_inputs(inputs, strict=True).outputs
+            elif isinstance(node.op, CREATION) and not any(isinstance(v.type, GpuArrayType) for v in inputs):
+                created[outputs[0]] = node, inputs
             copy_stack_trace(node.outputs, outputs)
             moved.update(zip(node.outputs, outputs))
             for old, new in zip(node.outputs, outputs):
@@ -85,7 +90,7 @@ class GraphToGPU(Optimizer):
             copy_stack_trace(old, new)
         fgraph.replace_all_validate([pair for pair in pairs if pair[0] is not pair[1]], reason=self)
 
-    def _moved(self, node, inputs):
+    def _moved(self, node, inputs, created):
         """Return the outputs of the device node that replaces a node, or None if no node replaces it."""
         if self.group is None or any(isinstance(v.type, GpuArrayType) for v in node.outputs):
             return None
@@ -93,7 +98,7 @@ class GraphToGPU(Optimizer):
             return None
         there = [v for v in inputs if isinstance(v.type, GpuArrayType)]
         if there:
-            context_name = min(there, key=was_sent).type.context_name
+            context_name = min(there, key=lambda v: was_sent(v) or v in created).type.context_name
         elif isinstance(node.op, CREATION) and any(move_to_gpu(v) and v.clients for v in node.outputs):
             try:
                 context_name = infer_context_name(*inputs)
@@ -101,7 +106,24 @@ class GraphToGPU(Optimizer):
                 return None
         else:
             return None
-        inputs = [sent_to(context_name, v) for v in inputs]
+        inputs = [self._created_in(context_name, sent_to(context_name, v), created) for v in inputs]
+        return self._transformed(node, context_name, inputs)
+
+    def _created_in(self, context_name, v, created):
+        """Return an array like `v` that is created in this context, if `v` is one of the `created` arrays of another
+        context. Otherwise return `v`.
+        """
+        if v not in created or v.type.context_name == context_name:
+            return v
+        node, inputs = created[v]
+        outputs = self._transformed(node, context_name, inputs)
+        if outputs is None:
+            return v
+        copy_stack_trace(node.outputs, outputs)
+        return outputs[0]
+
+    def _transformed(self, node, context_name, inputs):
+        """Return the outputs of the node in this context that replaces a node, or None if no rule applies to the node."""
         with moving_to(context_name):
             outputs = rule_outputs(self.group.transform(node.op, context_name, inputs, node.outputs), inputs)
         return outputs if outputs is None or len(outputs) == len(node.outputs) else None

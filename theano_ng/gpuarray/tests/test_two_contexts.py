@@ -48,6 +48,9 @@ class TestFunctions(unittest.TestCase):
         """An operation on the host runs on the device that needs its result, if there is no default context."""
         self.assertEqual(run(os.path.join(HERE, "two_contexts.py"), "moved"), ["37"])
 
+    def test_created_arrays(self):
+        self.assertEqual(run(os.path.join(HERE, "two_contexts.py"), "created"), ["5"])
+
     def test_layers_on_two_devices(self):
         self.assertEqual(run(os.path.join(HERE, "two_contexts.py"), "model"), ["True"])
 

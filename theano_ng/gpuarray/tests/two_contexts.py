@@ -201,6 +201,33 @@ def moved():
     print(len(expressions))
 
 
+def created():
+    """Arrays are created in the context of the arrays with which they are combined, which is not the default context."""
+    contexts.reg_context(None, contexts.get_context("dev0"))
+    value, n = np.random.default_rng(1).uniform(-1, 1, (3, 4)).astype("float32"), T.lscalar()
+    expressions = [
+        lambda a: T.set_subtensor(T.zeros((n, 4), "float32")[:, :2], T.tanh(a)[:, 2:]),
+        lambda a: T.grad((T.tanh(a[:, 1:3]) ** 2).sum() + T.exp(a[0]).sum(), a),
+        lambda a: T.join(0, T.ones((n, 4), "float32"), T.exp(a)),
+        lambda a: T.exp(a) * T.eye(n, 4, dtype="float32"),
+        lambda a: T.alloc(np.float32(2), n, 4) + a,
+    ]
+    a, b, x = [theano.shared(value, target=name) for name in (*NAMES[::-1], "cpu")]
+    for make in expressions:
+        compiled = theano.function([n], make(a).transfer("dev1"), on_unused_input="ignore")
+        names = set().union(*map(names_in, compiled.maker.fgraph.toposort()))
+        assert names == {"dev1"}, (make(a), names)
+        expected = theano.function([n], make(x), mode=ON_HOST, on_unused_input="ignore")
+        np.testing.assert_allclose(np.asarray(compiled(3)), expected(3), rtol=1e-5, atol=1e-6)
+    ones = T.ones((n, 4), "float32")  # an array that is combined with arrays of both contexts
+    compiled = theano.function([n], [(T.exp(a) + ones).transfer("dev1"), (T.exp(b) * ones).transfer("dev0")])
+    used = [names_in(node) for node in compiled.maker.fgraph.toposort()]
+    assert all(len(names) == 1 for names in used if "dev1" in names), used
+    for found, expected in zip(compiled(3), (np.exp(value) + 1, np.exp(value))):
+        np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-5)
+    print(len(expressions))
+
+
 # ---- model parallelism ----
 
 
