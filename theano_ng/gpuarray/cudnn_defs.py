@@ -168,7 +168,7 @@ class CuDNNV51:
         Parameters
         ----------
         check_runtime : callable, optional
-            ``check_runtime(dtype, precision)`` tells whether a device supports a configuration. By default, all
+            ``check_runtime(dtype, precision)`` returns whether a device supports a configuration. By default, all
             configurations of cuDNN are returned.
         """
         configs = TRUE_HALF_CONFIG, PSEUDO_HALF_CONFIG, FLOAT_CONFIG, DOUBLE_CONFIG

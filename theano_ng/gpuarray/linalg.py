@@ -154,7 +154,7 @@ def _identity(dtype, context):
 
 
 class _Inplace:
-    """A mixin of Ops with the property `inplace`, which tells whether the first input may be overwritten."""
+    """A mixin of Ops with the property `inplace`, which is True if the first input may be overwritten."""
 
     def set_inplace(self, inplace):
         self.inplace = bool(inplace)

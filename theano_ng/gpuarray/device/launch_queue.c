@@ -339,7 +339,7 @@ static int replace(struct launch_queue *queue, struct recording *recording)
 }
 
 /* Run the graph of a recording, which is like the collected calls. If the graph cannot be changed, or needs memory that
- * is not there, drop it and make the calls one by one. */
+ * the device does not have, drop it and make the calls one by one. */
 static int run_graph(struct launch_queue *queue, struct recording *recording)
 {
     gpucontext *ctx = queue->context;

@@ -38,11 +38,11 @@ int nccl_join(gpucontext *, const char *id, int size, int rank, nccl_member **);
 /* Begin a collective operation, in the stream of the context. nccl_wait() tells when it is finished. */
 int nccl_begin(nccl_member *, const nccl_work *);
 
-/* Wait, for at most this time, until what was begun is finished; set *finished to 1 if it is. After an error, the
+/* Wait, for at most this time, until the operations that were begun are finished; set *finished to 1 if it is. After an error, the
  * communicator is aborted. */
 int nccl_wait(nccl_member *, double seconds, int *finished);
 
-/* Abort what was begun, so that the device no longer waits for other members. The member cannot be used any longer. */
+/* Abort the operations that were begun, so that the device no longer waits for other members. The member cannot be used any longer. */
 void nccl_abort(nccl_member *);
 
 /* Leave the group and free the member. If something that was begun is not finished, it is aborted. */

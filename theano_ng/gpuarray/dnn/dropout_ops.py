@@ -163,7 +163,7 @@ class _DropoutGrad(DeviceOp):
 def dropout(x, dropout=0.0, seed=4242):
     """Set random elements to 0, and divide the others by ``1 - dropout``, on a CUDA device, by cuDNN.
 
-    The random generator is seeded when this function is called. Each call of a compiled function draws anew: the states
+    The random generator is seeded when this function is called. Each call of a compiled function draws new numbers: the states
     of the generator are a shared variable, which functions update.
 
     Parameters

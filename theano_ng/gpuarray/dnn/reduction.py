@@ -56,7 +56,7 @@ class GpuDnnReduction(DnnOp):
 
     Notes
     -----
-    If an element is NaN, the extremes are NaN. cuDNN does not say which of several equal extremes the index names;
+    If an element is NaN, the extremes are NaN. cuDNN does not define which of several equal extremes the index names;
     `GpuMaxAndArgmax` returns the first.
     """
 

@@ -222,7 +222,7 @@ _COPY_LINES = """if (sliding)
             else """
 
 # The next products, without those that are omitted, and the rows of the matrix. A vector is copied whole, even if the piece
-# is shorter: the next piece overwrites what is behind it.
+# is shorter: the next piece overwrites the elements behind it.
 _COPY_ROWS = """{
                 ga_size outer = p, e2 = ga_split(&outer, t2), e1 = ga_split(&outer, t1), e0 = ga_split(&outer, t0);
                 for (; p < last && depth < %(copied)d; ++p) {

@@ -10,7 +10,7 @@ from theano_ng.gpuarray.kernels import snippets
 from theano_ng.gpuarray.kernels.device_kernel import DeviceKernel, flags_of, sample
 from theano_ng.gpuarray.kernels.snippets import SIZE, SSIZE
 
-# What a kernel computes. See native/pooling.c.
+# The operation that a kernel computes. See native/pooling.c.
 POOL, MAX_GRAD, AVERAGE_GRAD, MAX_SUMS, MAX_ROP = range(5)
 
 # The arrays that a kernel reads, in the order of the node's inputs. x: the image; m: the maxima of the windows; g: the

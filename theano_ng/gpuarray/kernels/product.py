@@ -482,7 +482,7 @@ def product_code(kind, dtype, context, in_place, ending=None, operands=(), row=0
 
 
 class EndedKernels:
-    """The kernels of a product with an elementwise operation. Each ending needs kernels of its own, building one takes a
+    """The kernels of a product with an elementwise operation. Each ending needs separate kernels, building one takes a
     fifth of a second on PoCL, and most products need only one of them. Therefore native code calls this object when it
     needs a kernel for the first time.
 
@@ -513,7 +513,7 @@ def _ended_kernels(context, dtype, ending):
     return EndedKernels([product(dtype, tile, context, ending) for tile in tiles(dtype, context.vector_bytes)])
 
 
-# How native code uses cuBLASLt: not at all, for all products, or for large products only, as in native/product.c
+# The products for which native code uses cuBLASLt: none, all, or large products only, as in native/product.c
 NEVER, ALWAYS, IF_LARGE = range(3)
 
 

@@ -5,10 +5,10 @@ integer of this size. Keys compare in the order in which NumPy sorts the element
 -0 have equal keys. For the reverse order, all bits of the keys are inverted.
 
 Lines are sorted by one digit of the keys after the other, from the lowest digit (radix sort). Every pass is stable. The
-k best elements are found from the highest digit: counts of the digits tell which digit the k-th best key has.
+k best elements are found from the highest digit: the counts of the digits show the digit of the k-th best key.
 
 On processors, one thread processes a line. On GPUs, a group of threads processes a line. If there are few long lines,
-several groups share a line; then counting, adding the counts, and moving are kernels of their own. The result does not
+several groups share a line; then counting, adding the counts, and moving are separate kernels. The result does not
 depend on the timing of the threads.
 """
 

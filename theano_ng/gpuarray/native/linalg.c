@@ -113,7 +113,7 @@ static int has_columns(const GpuArray *a, int row, int column, size_t *leading)
     return step > 0 && (size_t)step % size == 0 && *leading >= least && *leading <= INT_MAX;
 }
 
-/* How a library reads a matrix */
+/* The way in which a library reads a matrix */
 typedef struct {
     PyGpuArrayObject *array; /* owned */
     int transposed;          /* the library reads the transpose */

@@ -3,7 +3,7 @@
 #include "gpu_axes.h"
 #include "pooling/pool_axes.h"
 
-/* What an Op computes; see kernels/pooling.py. */
+/* The operation of an Op; see kernels/pooling.py. */
 enum { POOL, MAX_GRAD, AVERAGE_GRAD, MAX_SUMS, MAX_ROP };
 
 enum { MAX_ARRAYS = 4, MAX_ARGUMENTS = 3 + 2 * MAX_ARRAYS + (5 + MAX_ARRAYS) * GA_MAX_DIMS };

@@ -192,7 +192,7 @@ def _operations(scalar_op):
 
 def _may_be_contracted(v, members):
     """Return True if `v` is a product of floats that a member reads. The compiler may contract the product with a sum
-    of the member (fused multiply-add), so the member would use another value than the one that is stored.
+    of the member (fused multiply-add), so the member would not use the stored value.
     """
     if v.type.dtype[:3] in ("int", "uin", "boo") or not any(client in members for client, _ in v.clients):
         return False
