@@ -43,7 +43,10 @@ register_loader("theano_ng.gpuarray.opt", "gpuarray_opt")
 
 _find, __dir__, _ = lazy_names(
     __name__,
-    {},
+    {
+        "theano_ng.gpuarray.transfers": "GpuFromHost as_gpuarray_variable",
+        "theano_ng.gpuarray.type": "gpuarray_shared_constructor",
+    },
     modules="basic_ops blas blocksparse ctc cudnn_defs dnn dnn_opt elemwise extra_ops fft fp16_help kernel_codegen linalg multinomial neighbours nnet opt opt_util"
     " pool reduction rng_mrg sort subtensor type pygpu",
 )

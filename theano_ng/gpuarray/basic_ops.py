@@ -1,6 +1,7 @@
 """The documented names of Ops that transfer, create, join and reshape device arrays."""
 
 from theano_ng.gpuarray.alloc import GpuAlloc, GpuAllocEmpty, empty_like
+from theano_ng.gpuarray.classic_imports import CLASSIC_IMPORTS
 from theano_ng.gpuarray.creation import GpuEye, GpuTri
 from theano_ng.gpuarray.joining import GpuJoin, GpuSplit, gpu_join
 from theano_ng.gpuarray.kernel_base import CGpuKernelBase, GpuKernelBase, Kernel, get_ctype, get_dtype
@@ -16,6 +17,7 @@ from theano_ng.gpuarray.transfers import (
     host_from_gpu,
     infer_context_name,
 )
+from theano_ng.lazy import lazy_names
 
 __all__ = [
     "CGpuKernelBase",
@@ -42,3 +44,6 @@ __all__ = [
     "infer_context_name",
     "profile_printer",
 ]
+
+# Names that the classic module had, too
+__getattr__, __dir__, _ = lazy_names(__name__, CLASSIC_IMPORTS)

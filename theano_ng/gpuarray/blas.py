@@ -9,6 +9,7 @@ import numpy as np
 from theano_ng.gof.differentiate import Lop, Rop
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.params_type import ParamsType
+from theano_ng.gpuarray.classic_imports import CLASSIC_IMPORTS
 from theano_ng.gpuarray.corr import (
     BaseGpuCorr3dMM,
     BaseGpuCorrMM,
@@ -24,6 +25,7 @@ from theano_ng.gpuarray.op import GpuOp
 from theano_ng.gpuarray.transfers import as_gpuarray_variable, infer_context_name
 from theano_ng.gpuarray.twin import on_host, to_context_of
 from theano_ng.gpuarray.type import GpuArrayType
+from theano_ng.lazy import lazy_names
 from theano_ng.scalar import bool as bool_t
 from theano_ng.tensor.blas.ops import BatchedDot
 from theano_ng.tensor.constant import as_tensor_variable
@@ -57,6 +59,15 @@ __all__ = [
     "gpuger_inplace",
     "gpuger_no_inplace",
 ]
+
+# Names that the classic module had, too
+__getattr__, __dir__, _ = lazy_names(
+    __name__,
+    {
+        **CLASSIC_IMPORTS,
+        "theano_ng.gpuarray.opt.blas": "gpuablas_opt_inplace local_inplace_gpuagemm local_inplace_gpuagemmbatch local_inplace_gpuagemv local_inplace_gpuager",
+    },
+)
 
 
 class BlasOp(GpuOp):

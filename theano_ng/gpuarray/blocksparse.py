@@ -3,6 +3,7 @@
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import NativeCode
 from theano_ng.gpuarray.advanced_subtensor import index_variables
+from theano_ng.gpuarray.classic_imports import CLASSIC_IMPORTS
 from theano_ng.gpuarray.device.index_errors import site_of
 from theano_ng.gpuarray.elemwise import GpuElemwise
 from theano_ng.gpuarray.kernels import blocksparse as kernels
@@ -10,6 +11,7 @@ from theano_ng.gpuarray.kernels.indexing import read_indices
 from theano_ng.gpuarray.transfers import as_gpuarray_variable, host_from_gpu, infer_context_name
 from theano_ng.gpuarray.twin import WideTwinOp, came_from_host, host_variable, on_host
 from theano_ng.gpuarray.type import GpuArrayType
+from theano_ng.lazy import lazy_names
 from theano_ng.scalar import basic as scalar
 from theano_ng.tensor.nnet.blocksparse import SparseBlockGemv, SparseBlockOuter
 
@@ -21,6 +23,9 @@ __all__ = [
     "gpu_sparse_block_outer",
     "gpu_sparse_block_outer_inplace",
 ]
+
+# Names that the classic module had, too
+__getattr__, __dir__, _ = lazy_names(__name__, CLASSIC_IMPORTS)
 
 # The number of threads that should add outer products. -1: the number that keeps the device busy
 _THREADS = -1

@@ -6,6 +6,7 @@ The package has its own implementation: warp-ctc is not needed, and ``config.ctc
 import numpy as np
 
 from theano_ng.gof.native import NativeCode
+from theano_ng.gpuarray.classic_imports import CLASSIC_IMPORTS
 from theano_ng.gpuarray.kernels import ctc as kernels
 from theano_ng.gpuarray.kernels.snippets import precise
 from theano_ng.gpuarray.transfers import as_gpuarray_variable, host_from_gpu, infer_context_name
@@ -18,8 +19,10 @@ __all__ = ["GpuConnectionistTemporalClassification", "ctc_available", "ctc_prese
 # The number of threads in a group, a power of two. -1: the number that suits the device
 _GROUP = -1
 
-# The rule is imported when its name is first used.
-__getattr__, __dir__, _ = lazy_names(__name__, {"theano_ng.gpuarray.opt.networks": "local_gpu_ctc_no_grad"})
+# Names that the classic module had, too
+__getattr__, __dir__, _ = lazy_names(
+    __name__, {**CLASSIC_IMPORTS, "theano_ng.gpuarray.opt.networks": "local_gpu_ctc_no_grad"}
+)
 
 
 class GpuConnectionistTemporalClassification(TwinOp):

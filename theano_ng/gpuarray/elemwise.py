@@ -10,6 +10,7 @@ from theano_ng.gof.native import NativeCode
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.gpuarray.basic_ops import as_gpuarray_variable, infer_context_name
 from theano_ng.gpuarray.careduce import GpuCAReduce, GpuCAReduceCPY, GpuCAReduceCuda, gpu_ca_reduce_cuda
+from theano_ng.gpuarray.classic_imports import CLASSIC_IMPORTS
 from theano_ng.gpuarray.contexts import context_address
 from theano_ng.gpuarray.host_division import evaluate_without_errors
 from theano_ng.gpuarray.kernels.device_kernel import sample
@@ -19,6 +20,7 @@ from theano_ng.gpuarray.op import GpuOp
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.gpuarray.twin import host_variable, to_context_of
 from theano_ng.gpuarray.type import GpuArrayType
+from theano_ng.lazy import lazy_names
 from theano_ng.loops.program import Access, elementwise_program, operand_accesses
 from theano_ng.scalar.basic_scipy import Erfcinv, Erfinv
 from theano_ng.scalar.divisors import divides
@@ -45,6 +47,9 @@ __all__ = [
     "gpu_erfinv",
     "max_inputs_to_GpuElemwise",
 ]
+
+# Names that the classic module had, too
+__getattr__, __dir__, _ = lazy_names(__name__, CLASSIC_IMPORTS)
 
 _NATIVE = "theano_ng.gpuarray.native.elemwise"
 

@@ -4,13 +4,20 @@ import numpy as np
 
 from theano_ng.gof.native import NativeCode
 from theano_ng.gof.op import Op
+from theano_ng.gpuarray.classic_imports import CLASSIC_IMPORTS
 from theano_ng.gpuarray.fp16_help import work_dtype
 from theano_ng.gpuarray.kernels import cumulation as kernels
 from theano_ng.gpuarray.transfers import as_gpuarray_variable, host_from_gpu, infer_context_name
 from theano_ng.gpuarray.twin import TwinOp
+from theano_ng.lazy import lazy_names
 from theano_ng.tensor.reductions.cumulative import CumOp
 
 __all__ = ["GpuCumOp", "GpuCumsumOp"]
+
+# Names that the classic module had, too
+__getattr__, __dir__, _ = lazy_names(
+    __name__, {**CLASSIC_IMPORTS, "theano_ng.gpuarray.opt.elementwise": "local_gpua_cumop"}
+)
 
 # If the array has at least this number of lines (1-d slices along the axis), each thread processes one line. -1 stands
 # for the number of threads that keep the device busy; a CPU then always processes a line by one thread.

@@ -4,14 +4,21 @@ The results equal the results of `sandbox.multinomial` on the host, to the last 
 """
 
 from theano_ng.gof.native import NativeCode
+from theano_ng.gpuarray.classic_imports import CLASSIC_IMPORTS
 from theano_ng.gpuarray.fp16_help import work_dtype
 from theano_ng.gpuarray.kernels import multinomial as kernels
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.gpuarray.transfers import as_gpuarray_variable, host_from_gpu, infer_context_name
 from theano_ng.gpuarray.twin import TwinOp, host_variable
+from theano_ng.lazy import lazy_names
 from theano_ng.sandbox.multinomial import ChoiceFromUniform, MultinomialFromUniform
 
 __all__ = ["GPUAChoiceFromUniform", "GPUAMultinomialFromUniform", "GPUAMultinomialWOReplacementFromUniform"]
+
+# Names that the classic module had, too
+__getattr__, __dir__, _ = lazy_names(
+    __name__, {**CLASSIC_IMPORTS, "theano_ng.gpuarray.opt.random": "local_gpua_multinomial local_gpua_multinomial_wor"}
+)
 
 
 class GPUAMultinomialFromUniform(TwinOp):

@@ -1,13 +1,18 @@
 """Ops on devices that copy image patches into the rows of a matrix, and that add the rows to the images."""
 
 from theano_ng.gof.native import NativeCode
+from theano_ng.gpuarray.classic_imports import CLASSIC_IMPORTS
 from theano_ng.gpuarray.kernels import neighbours as kernels
 from theano_ng.gpuarray.kernels.snippets import TYPES
 from theano_ng.gpuarray.transfers import as_gpuarray_variable, host_from_gpu, infer_context_name
 from theano_ng.gpuarray.twin import TwinOp, host_variable, on_host
+from theano_ng.lazy import lazy_names
 from theano_ng.tensor.nnet.neighbours import MODES, Images2Neibs, Images2NeibsGrad
 
 __all__ = ["GpuImages2Neibs"]
+
+# Names that the classic module had, too
+__getattr__, __dir__, _ = lazy_names(__name__, CLASSIC_IMPORTS)
 
 
 class _GpuWindows(TwinOp):

@@ -5,9 +5,11 @@ host. Arrays may have any strides. float16 is summed in float32.
 """
 
 from theano_ng.gof.native import NativeCode
+from theano_ng.gpuarray.classic_imports import CLASSIC_IMPORTS
 from theano_ng.gpuarray.kernels import pooling as kernels
 from theano_ng.gpuarray.transfers import as_gpuarray_variable, infer_context_name
 from theano_ng.gpuarray.twin import TwinOp, on_host
+from theano_ng.lazy import lazy_names
 from theano_ng.tensor.signal import pool as host
 from theano_ng.tensor.signal.pool import PoolingMode_t
 from theano_ng.tensor.signal.pool_windows import known
@@ -20,6 +22,9 @@ __all__ = [
     "GpuPool",
     "PoolingMode_t",
 ]
+
+# Names that the classic module had, too
+__getattr__, __dir__, _ = lazy_names(__name__, CLASSIC_IMPORTS)
 
 # Numbers up to this limit become constants of the kernel, so that the compiler unrolls loops.
 _LARGEST_CONSTANT = 64

@@ -2,16 +2,21 @@
 
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import NativeCode
+from theano_ng.gpuarray.classic_imports import CLASSIC_IMPORTS
 from theano_ng.gpuarray.kernels import mrg
 from theano_ng.gpuarray.op import GpuOp
 from theano_ng.gpuarray.transfers import as_gpuarray_variable, infer_context_name
 from theano_ng.gpuarray.type import GpuArrayType
+from theano_ng.lazy import lazy_names
 from theano_ng.sandbox.rng_mrg import mrg_uniform, mrg_uniform_base
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.elemwise.functions import cast
 from theano_ng.tensor.type import TensorType
 
 __all__ = ["GPUA_mrg_uniform"]
+
+# Names that the classic module had, too
+__getattr__, __dir__, _ = lazy_names(__name__, {**CLASSIC_IMPORTS, "theano_ng.gpuarray.opt.random": "local_gpua_mrg"})
 
 
 class GPUA_mrg_uniform(GpuOp, mrg_uniform_base):

@@ -4,14 +4,19 @@ Sorts on devices are always stable, and the results do not depend on the timing 
 """
 
 from theano_ng.gof.native import NativeCode
+from theano_ng.gpuarray.classic_imports import CLASSIC_IMPORTS
 from theano_ng.gpuarray.kernels import sort as kernels
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.gpuarray.reshaping import GpuReshape
 from theano_ng.gpuarray.transfers import as_gpuarray_variable, host_from_gpu, infer_context_name
 from theano_ng.gpuarray.twin import TwinOp, host_variable
+from theano_ng.lazy import lazy_names
 from theano_ng.tensor.sort import ArgSortOp, SortOp, TopKOp, _variable_is_none
 
 __all__ = ["GpuArgSortOp", "GpuSortOp", "GpuTopKOp"]
+
+# Names that the classic module had, too
+__getattr__, __dir__, _ = lazy_names(__name__, {**CLASSIC_IMPORTS, "theano_ng.gpuarray.opt.lifts": "local_gpua_topkop"})
 
 # If there are few lines (1-d slices along the axis), about this number of groups of threads process the lines together.
 # -1 means the number of groups that keeps a GPU busy; on CPUs, one thread processes a line.

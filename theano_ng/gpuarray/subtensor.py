@@ -21,11 +21,13 @@ from theano_ng.gpuarray.advanced_subtensor import (
     check_and_convert_boolean_masks,
     get_iadd,
 )
+from theano_ng.gpuarray.classic_imports import CLASSIC_IMPORTS
 from theano_ng.gpuarray.diagonals import GpuAllocDiag, GpuExtractDiag
 from theano_ng.gpuarray.kernels import indexing as kernels
 from theano_ng.gpuarray.transfers import as_gpuarray_variable, host_from_gpu, infer_context_name
 from theano_ng.gpuarray.twin import TwinOp, on_host
 from theano_ng.gpuarray.type import GpuArrayType
+from theano_ng.lazy import lazy_names
 from theano_ng.tensor.indexing.code import HOOKS
 from theano_ng.tensor.indexing.subtensor import IncSubtensor, Subtensor, integer_types
 
@@ -47,6 +49,9 @@ __all__ = [
     "get_iadd",
     "integer_types",
 ]
+
+# Names that the classic module had, too
+__getattr__, __dir__, _ = lazy_names(__name__, CLASSIC_IMPORTS)
 
 
 class GpuSubtensor(TwinOp, Subtensor):

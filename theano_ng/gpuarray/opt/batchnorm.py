@@ -28,6 +28,11 @@ abstract_batch_norm_db = LocalGroupDB()
 abstract_batch_norm_db.__name__ = "abstract_batch_norm_db"
 register_opt("fast_compile", name="abstract_batch_norm_db")(abstract_batch_norm_db)
 
+# A group without rules of the package. Other packages may register rules in it.
+abstract_batch_norm_groupopt = LocalGroupDB()
+abstract_batch_norm_groupopt.__name__ = "gpuarray_batchnorm_opts"
+register_opt("fast_compile", name="gpuarray_batchnorm_opts")(abstract_batch_norm_groupopt)
+
 abstract_batch_norm_db2 = LocalGroupDB(local_opt=GraphToGPULocalOptGroup)
 abstract_batch_norm_db2.__name__ = "abstract_batch_norm_db2"
 gpu_optimizer2.register("abstract_batch_norm_db2", abstract_batch_norm_db2, "fast_run", "gpuarray", "fast_compile")

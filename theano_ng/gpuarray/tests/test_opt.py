@@ -85,6 +85,7 @@ gpuarray_local_optimizations local_gpua_gemmbatch_output_merge - fast_run gpuarr
 optdb InplaceGpuaBlasOpt 70.0 fast_run gpuarray inplace
 gpuarray_local_optimizations local_gpu_elemwise_careduce - fast_run gpuarray low_memory
 gpuarray_local_optimizations abstract_batch_norm_db - fast_compile fast_run gpuarray
+gpuarray_local_optimizations gpuarray_batchnorm_opts - fast_compile fast_run gpuarray
 abstract_batch_norm_db local_abstract_batch_norm_train 2 fast_compile fast_run gpuarray
 abstract_batch_norm_db local_abstract_batch_norm_train_grad 3 fast_compile fast_run gpuarray
 abstract_batch_norm_db local_abstract_batch_norm_inference 4 fast_compile fast_run gpuarray
@@ -189,6 +190,26 @@ class TestRegistration(unittest.TestCase):
                 self.assertEqual(set(found[db]._tags_of(rule)) - own, set(tags) - own)
                 if position != "-":
                     self.assertEqual(found[db].__position__[name], float(position))
+
+    def test_classic_names(self):
+        """The modules have the names under which other programs import rules and Ops."""
+        kept_on_host = "local_track_shape_i local_gpua_mrg local_gpua_multinomial local_gpua_multinomial_wor".split()
+        elsewhere = "local_gpua_cumop local_gpua_sort local_gpua_argsort local_gpua_topkop".split()
+        names = {name for name in LOCAL if name.startswith("local_")} - {*kept_on_host, *elsewhere}
+        self.assertEqual([name for name in sorted(names) if not hasattr(rules, name)], [])
+        gpuarray = theano.gpuarray
+        for module, name in (
+            (gpuarray, "GpuFromHost"),
+            (gpuarray, "gpuarray_shared_constructor"),
+            (gpuarray.blas, "local_inplace_gpuagemm"),
+            (gpuarray.basic_ops, "bool_t"),
+            (gpuarray.sort, "local_gpua_topkop"),
+            (gpuarray.pool, "gpu_context_type"),
+            (gpuarray.rng_mrg, "local_gpua_mrg"),
+            (gpuarray.multinomial, "local_gpua_multinomial_wor"),
+            (gpuarray.extra_ops, "local_gpua_cumop"),
+        ):
+            self.assertTrue(hasattr(module, name), (module, name))
 
     def test_only_with_a_device(self):
         """A program that uses no device imports no module of gpuarray."""
