@@ -192,7 +192,7 @@ class KernelRunner:
             path = os.path.join(self.folder, hashlib.sha256((_BEFORE + _AFTER + text + name).encode()).hexdigest()[:24])
             if not os.path.exists(path + ".so"):
                 self._compile(text, name, path)
-            library = ctypes.CDLL(path + ".so")
+            library = ctypes.PyDLL(path + ".so")  # kernels have static variables, so threads must not run together
             library.tng_run.restype, library.tng_kept.restype = None, c_void_p
             self.loaded[text, name] = library.tng_run, library.tng_kept
         return self.loaded[text, name]
