@@ -434,13 +434,14 @@ class _DnnConv(DnnOp):
 
     def perform(self, node, inputs, output_storage, params=None):
         first, second, output, desc, alpha, beta = [np.asarray(value) for value in inputs]
-        value = self.host_value(first, second, output, desc, alpha)
+        dtype = at_least_float32(node.outputs[0].type.dtype)
+        value = self.host_value(dtype, first, second, output, desc, alpha)
         if beta != 0:
-            value = value + beta * output.astype(value.dtype)
+            value = value + beta * output.astype(dtype)
         self.store(node, [np.asarray(value, output.dtype)], inputs, output_storage)
 
-    def host_value(self, first, second, output, desc, alpha):
-        """Return alpha times the convolution of arrays on the host, at least in float32."""
+    def host_value(self, dtype, first, second, output, desc, alpha):
+        """Return alpha times the convolution of arrays on the host, computed in `dtype`."""
         axes = int(desc[0])
         pads = [int(n) for n in desc[4 : 4 + axes]]
         mode = {HALF: "half", FULL: "full"}.get(pads[0], tuple(pads))
@@ -449,7 +450,7 @@ class _DnnConv(DnnOp):
         )
         op.flip = bool(desc[1])
         lengths = () if self.kind == FORWARD else output.shape[2:]
-        value = op.value([first, second, *lengths], at_least_float32(output.dtype.name))
+        value = op.value([first, second, *lengths], dtype)
         if value.shape != output.shape:
             raise ValueError(
                 "%s: the output has the shape %s, but the result has the shape %s"

@@ -11,7 +11,7 @@ from theano_ng.gof.graph import Apply
 from theano_ng.gpuarray.dnn.conv import DnnForward, GpuDnnConv, empty_like
 from theano_ng.gpuarray.kernels.elemwise import elemwise_kernels
 from theano_ng.gpuarray.transfers import as_gpuarray_variable
-from theano_ng.gpuarray.twin import host_variable
+from theano_ng.gpuarray.twin import at_least_float32, host_variable, to_context_of
 from theano_ng.loops.program import elementwise_program, operand_accesses
 from theano_ng.scalar import Composite, get_scalar_type, tanh
 from theano_ng.tensor.elemwise.op import Elemwise
@@ -100,13 +100,14 @@ class GpuDnnConvElemwise(DnnForward):
 
     def perform(self, node, inputs, output_storage, params=None):
         *given, bias = [np.asarray(value) for value in inputs]
-        value = self.host_value(*given)
+        dtype = at_least_float32(node.outputs[0].type.dtype)
+        value = self.host_value(dtype, *given)
         if bias.shape != (1, value.shape[1], *[1] * (value.ndim - 2)):
             raise ValueError(
                 "Input dimension mis-match. (the bias has the shape %s, but the convolution has %d filters)"
                 % (bias.shape, value.shape[1])
             )
-        value = value + bias.astype(value.dtype)
+        value = value + bias.astype(dtype)
         with np.errstate(over="ignore"):
             result = _ON_HOST[self.activation](value)
         self.store(node, [np.asarray(result, bias.dtype)], inputs, output_storage)
@@ -117,11 +118,13 @@ class GpuDnnConvElemwise(DnnForward):
         return [[i not in (2, 3)] for i in range(6)]
 
     def _separate(self, inputs):
-        """Return an expression of the result in terms of `GpuDnnConv`, and the inputs on which it depends."""
+        """Return an expression of the result in terms of `GpuDnnConv`, and the variables on which it depends: images,
+        kernels, alpha, and the bias on the host.
+        """
         img, kern, output, desc, alpha, bias = inputs
         convolution = GpuDnnConv(self.algo, num_groups=self.num_groups)(img, kern, empty_like(output), desc, alpha)
-        op = Elemwise(_scalar_op(self.activation, output.dtype))
-        result = op(host_variable(convolution), host_variable(bias))
+        bias = host_variable(bias)
+        result = Elemwise(_scalar_op(self.activation, output.dtype))(host_variable(convolution), bias)
         return as_gpuarray_variable(result, output.type.context_name), [img, kern, alpha, bias]
 
     def grad(self, inp, grads):
@@ -129,11 +132,12 @@ class GpuDnnConvElemwise(DnnForward):
             return [DisconnectedType()() for _ in inp]
         result, wrt = self._separate(inp)
         img, kern, alpha, bias = Lop(result, wrt, as_gpuarray_variable(grads[0], result.type.context_name))
-        return [img, kern, DisconnectedType()(), DisconnectedType()(), alpha, bias]
+        unused = [DisconnectedType()() for _ in range(2)]
+        return [img, kern, *unused, alpha, to_context_of(bias, inp[5])]
 
     def R_op(self, inputs, eval_points):
         result, wrt = self._separate(inputs)
-        points = [eval_points[i] for i in (0, 1, 4, 5)]
+        points = [eval_points[0], eval_points[1], eval_points[4], host_variable(eval_points[5])]
         moving = [(x, point) for x, point in zip(wrt, points) if point is not None]
         return [Rop(result, *map(list, zip(*moving))) if moving else None]
 

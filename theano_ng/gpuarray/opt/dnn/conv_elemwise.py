@@ -14,6 +14,7 @@ from theano_ng.gpuarray.opt.dnn.base import uses_cudnn
 from theano_ng.gpuarray.opt_util import grab_cpu_scalar, inplace_allocempty, is_equal
 from theano_ng.loops.source import scalar_apply
 from theano_ng.scalar import Composite
+from theano_ng.tensor.constant import NotScalarConstantError, get_scalar_constant_value
 from theano_ng.tensor.nnet.activations import ScalarRectifier
 from theano_ng.tensor.nnet.sigmoids import ScalarSigmoid
 
@@ -42,6 +43,14 @@ def _read(v, leaves):
     operands = [_read(x, leaves) for x in v.owner.inputs]
     form = _FORMS.get((type(v.owner.op), frozenset(operands)))
     return form if len(set(operands)) == len(operands) else None
+
+
+def _constant(v):
+    """Return the number that a variable contains, or None if it is not constant."""
+    try:
+        return float(get_scalar_constant_value(v))
+    except NotScalarConstantError:
+        return None
 
 
 def _convolution(node):
@@ -108,7 +117,8 @@ def local_gpua_dnn_conv_elemwise(node):
         return False
     convolution, (bias, names) = node.inputs[k].owner, operands
     *inputs, alpha, beta = convolution.inputs
-    if not isinstance(alpha, Constant) or not np.isfinite(alpha.data) or not is_equal(beta, 0.0):
+    alpha = _constant(alpha)
+    if alpha is None or not np.isfinite(alpha) or not is_equal(beta, 0.0):
         return False
     activation = _activation(node, names)
     if activation is None or not uses_cudnn(node.outputs[0]):
