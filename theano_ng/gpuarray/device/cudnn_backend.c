@@ -53,14 +53,15 @@ struct attribute {
 
 /* ---- descriptors ---- */
 
-/* Finalize a descriptor. A form that the library refuses is not supported, whichever status says so. */
-static int finalize(cudnnBackendDescriptor_t descriptor)
+/* Finalize a descriptor. A form that the library refuses is not supported, whichever status says so. The status is also
+ * stored in *status. */
+static int finalize(cudnnBackendDescriptor_t descriptor, cudnnStatus_t *status)
 {
-    cudnnStatus_t status = cudnn.cudnnBackendFinalize(descriptor);
-    if (status == CUDNN_STATUS_SUCCESS)
+    *status = cudnn.cudnnBackendFinalize(descriptor);
+    if (*status == CUDNN_STATUS_SUCCESS)
         return GA_NO_ERROR;
-    int code = cudnn_failed(status, "cudnnBackendFinalize");
-    return status / 1000 == CUDNN_STATUS_BAD_PARAM / 1000 ? GA_UNSUPPORTED_ERROR : code;
+    int code = cudnn_failed(*status, "cudnnBackendFinalize");
+    return *status / 1000 == CUDNN_STATUS_BAD_PARAM / 1000 || code == GA_LOAD_ERROR ? GA_UNSUPPORTED_ERROR : code;
 }
 
 static int set_all(cudnnBackendDescriptor_t descriptor, const struct attribute *attributes)
@@ -74,9 +75,10 @@ static int set_all(cudnnBackendDescriptor_t descriptor, const struct attribute *
 static int make(int kind, cudnnBackendDescriptor_t *made, const struct attribute *attributes)
 {
     CUDNN_CALL(cudnnBackendCreateDescriptor, kind, made);
+    cudnnStatus_t status;
     int code = set_all(*made, attributes);
     if (code == GA_NO_ERROR)
-        code = finalize(*made);
+        code = finalize(*made, &status);
     if (code != GA_NO_ERROR) {
         cudnn.cudnnBackendDestroyDescriptor(*made);
         *made = NULL;
@@ -322,6 +324,7 @@ static const struct dnn_kind graphs = {make_graph, destroy_graph};
 static int make_plan(cudnnHandle_t handle, struct plan *p)
 {
     cudnnBackendDescriptor_t made;
+    cudnnStatus_t status;
     int64_t count, size = 0;
     CUDNN_CALL(cudnnBackendCreateDescriptor, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, &made);
     int code =
@@ -330,19 +333,14 @@ static int make_plan(cudnnHandle_t handle, struct plan *p)
                           {CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &p->engine},
                           {0}});
     if (code == GA_NO_ERROR) {
-        cudnnStatus_t status = cudnn.cudnnBackendFinalize(made);
-        if (status != CUDNN_STATUS_SUCCESS) {
-            code = cudnn_failed(status, "cudnnBackendFinalize");
-            /* An engine may also fail because its kernel cannot be compiled. */
-            int category = status / 1000;
-            if (code != GA_MEMORY_ERROR
-                && (category == CUDNN_STATUS_BAD_PARAM / 1000 || category == CUDNN_STATUS_INTERNAL_ERROR / 1000))
-                code = GA_UNSUPPORTED_ERROR;
-        }
+        code = finalize(made, &status);
+        /* An engine may also fail because its kernel cannot be compiled. */
+        if (code == GA_RUN_ERROR && status / 1000 == CUDNN_STATUS_INTERNAL_ERROR / 1000)
+            code = GA_UNSUPPORTED_ERROR;
     }
     if (code == GA_NO_ERROR) {
-        cudnnStatus_t status = cudnn.cudnnBackendGetAttribute(made, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
-                                                              CUDNN_TYPE_INT64, 1, &count, &size);
+        status = cudnn.cudnnBackendGetAttribute(made, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1,
+                                                &count, &size);
         if (status != CUDNN_STATUS_SUCCESS)
             code = cudnn_failed(status, "cudnnBackendGetAttribute");
     }

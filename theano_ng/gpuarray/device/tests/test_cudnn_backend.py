@@ -30,7 +30,7 @@ ACTIVATIONS = {
 }
 # The engines of the fake, see fake_cudnn_backend.c
 TENSOR_CORES, VARYING, PLAIN, SMALL, SLOW = 0, 5, 6, 7, 8
-MEMORY_FAILED, COMPILATION_FAILED, BAD_PARAM = 4004, 4001, 2000
+MEMORY_FAILED, COMPILATION_FAILED, BAD_PARAM, LOADING_FAILED = 4004, 4001, 2000, 1008
 
 
 class WithGraphs(WithCudnn):
@@ -236,6 +236,7 @@ class TestErrors(WithGraphs):
             ("Finalize", 14, NOT_SUPPORTED, PLAIN),
             ("Finalize", 14, COMPILATION_FAILED, PLAIN),
             ("Finalize", 14, BAD_PARAM, PLAIN),
+            ("Finalize", 14, LOADING_FAILED, PLAIN),
             ("Finalize", 14, MEMORY_FAILED, PLAIN),
             ("Execute", 0, NOT_SUPPORTED, PLAIN),
         ):
@@ -248,7 +249,7 @@ class TestErrors(WithGraphs):
 
     def test_no_graph(self):
         """If the library refuses the graph or its heuristics fail, the form is not supported."""
-        for number, (status, place) in enumerate(itertools.product((NOT_SUPPORTED, BAD_PARAM), (12, 13))):
+        for number, (status, place) in enumerate(itertools.product((NOT_SUPPORTED, BAD_PARAM, LOADING_FAILED), (0, 12, 13))):
             convolution = Convolution(self.rng, images=(1, 4, 5, 20 + number))
             self.fake.fake_fail(b"cudnnBackendFinalize", status, place)
             for _ in range(2):
