@@ -18,6 +18,7 @@ from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.gpuarray.tests.cudnn import DTYPES
 from theano_ng.gpuarray.tests.device import LAYOUTS, allow_nan, placed
 from theano_ng.gpuarray.tests.test_dnn_conv import Case, ConvolutionTest
+from theano_ng.gpuarray.tests.test_graphs import deep
 from theano_ng.gpuarray.transfers import as_gpuarray_variable
 from theano_ng.gpuarray.type import GpuArrayType, gpuarray_shared_constructor
 from theano_ng.tensor.nnet import conv2d, conv3d
@@ -446,18 +447,22 @@ class TestPlans(FusionTest):
 
     def test_graphs(self):
         """Launches before and behind the convolution are recorded; the library is called in between."""
-        x, w, b = self.inputs
-        weights = [gpuarray_shared_constructor(v, target=self.name) for v in self.values()[1:]]
-        y = T.tanh(added(conv2d(T.exp(x) * T.dot(x, x.dimshuffle(0, 1, 3, 2)).sum(), weights[0]), weights[1]))
-        output = T.exp(T.nnet.softmax(y.flatten(2))) * 2
+        x, values = T.fmatrix(), [self.random("float32", 6, 6) / 3 for _ in range(10)]
+        weights = [gpuarray_shared_constructor(v, target=self.name) for v in values]
+        kernel, bias = [gpuarray_shared_constructor(v, target=self.name) for v in self.values()[1:]]
+        h = deep(x.transfer(self.name), weights).reshape((1, 4, 3, 3))
+        h = T.tanh(added(conv2d(h, kernel, border_mode="half"), bias))
+        output = deep(h.reshape((6, 6)), weights)
         with change_flags({"gpuarray.graph": "on"}):
             f = self.on_device([x], output)
         with change_flags({"gpuarray.graph": "off", "gpuarray.epilogue": "off"}):
             g = self.on_device([x], output)
         self.assertFalse(self.fused(f).op.native_uses_queue)
-        for _ in range(5):
-            value = self.random("float32", 2, 4, 5, 5) / 10
-            self.check(self.run_on(f, [value]), self.run_on(g, [value]), 1e-4)
+        before = contexts.get_context(self.name).graphs["runs"]
+        for _ in range(6):
+            value = self.random("float32", 6, 6)
+            self.check(f(value), g(value), 1e-4)
+        self.assertGreater(contexts.get_context(self.name).graphs["runs"], before)
 
     def test_two_contexts(self):
         """Each device has its own plans."""

@@ -249,7 +249,9 @@ class TestErrors(WithGraphs):
 
     def test_no_graph(self):
         """If the library refuses the graph or its heuristics fail, the form is not supported."""
-        for number, (status, place) in enumerate(itertools.product((NOT_SUPPORTED, BAD_PARAM, LOADING_FAILED), (0, 12, 13))):
+        for number, (status, place) in enumerate(
+            itertools.product((NOT_SUPPORTED, BAD_PARAM, LOADING_FAILED), (0, 12, 13))
+        ):
             convolution = Convolution(self.rng, images=(1, 4, 5, 20 + number))
             self.fake.fake_fail(b"cudnnBackendFinalize", status, place)
             for _ in range(2):

@@ -4,11 +4,11 @@ library with the name of the driver.
 
 import ctypes
 import itertools
-import math
 import os
 import re
 import unittest
 from ctypes import byref, c_bool, c_double, c_float, c_int, c_int64, c_size_t, c_void_p
+from math import prod
 
 from theano_ng.gpuarray.device import loader
 
@@ -71,7 +71,7 @@ class TestDescriptors(unittest.TestCase):
             return (c_void_p * 1)(found)
 
         def tensor(number, dims, dtype, virtual=False):
-            strides = [math.prod(dims[i + 1 :]) for i in range(len(dims))]
+            strides = [prod(dims[i + 1 :]) for i in range(len(dims))]
             return made(
                 "TENSOR",
                 ("TENSOR_UNIQUE_ID", "INT64", wide(number)),
