@@ -20,8 +20,8 @@ from theano_ng.tensor.nnet.sigmoids import ScalarSigmoid
 
 # The algorithms that a user need not have chosen. Another one is a request, which the heuristics would ignore.
 _DEFAULT_ALGORITHMS = ("small", "guess_once", "guess_on_shape_change")
-# The class of a scalar op, its operands -> the name of the result. Numbers are operands, too. Two forms of the rectifier
-# differ from the others: 0.5 * (x + |x|) overflows for more than half of the largest number.
+# The class of a scalar op, its operands -> the name of the result. Numbers are operands, too. 0.5 * (x + |x|) overflows if
+# x is more than half of the largest number; the rectifier does not.
 _FORMS = {
     (scalar.Add, frozenset(("convolution", "bias"))): "identity",
     (ScalarRectifier, frozenset(("identity",))): "relu",
@@ -32,17 +32,6 @@ _FORMS = {
     (scalar.Tanh, frozenset(("identity",))): "tanh",
     (ScalarSigmoid, frozenset(("identity",))): "sigmoid",
 }
-
-
-def _read(v, leaves):
-    """Return the name of a scalar variable, or None. `leaves` has the names of the inputs."""
-    if v in leaves:
-        return leaves[v]
-    if isinstance(v, Constant):
-        return float(v.data)
-    operands = [_read(x, leaves) for x in v.owner.inputs]
-    form = _FORMS.get((type(v.owner.op), frozenset(operands)))
-    return form if len(set(operands)) == len(operands) else None
 
 
 def _constant(v):
@@ -90,11 +79,16 @@ def _activation(node, names):
     """Return the name of the activation that an elementwise node applies, or None."""
     op = node.op.scalar_op
     if isinstance(op, Composite):
-        inputs, (output,) = op.fgraph.inputs, op.fgraph.outputs
+        inputs, (output,), nodes = op.fgraph.inputs, op.fgraph.outputs, op.fgraph.toposort()
     else:
         made = scalar_apply(op, tuple(v.dtype for v in node.inputs), (node.outputs[0].dtype,))
-        inputs, (output,) = made.inputs, made.outputs
-    found = _read(output, dict(zip(inputs, names)))
+        inputs, (output,), nodes = made.inputs, made.outputs, [made]
+    known = dict(zip(inputs, names))
+    for one in nodes:
+        operands = [float(v.data) if isinstance(v, Constant) else known[v] for v in one.inputs]
+        form = _FORMS.get((type(one.op), frozenset(operands))) if len(set(operands)) == len(operands) else None
+        known.update(dict.fromkeys(one.outputs, form))
+    found = known.get(output)
     return found if found in ACTIVATIONS else None
 
 
