@@ -343,10 +343,11 @@ class TestRule(FusionTest):
         self.near(self.run_on(f, [image, kernel, bias]), expected, "float32", 4)
 
     def test_debug_mode(self):
-        inputs, values = self.variables("float64"), self.values("float64")
-        output = T.nnet.relu(added(conv2d(*inputs[:2]), inputs[2]))
-        f = self.compiled(output, inputs, mode=get_mode("DebugMode").including("gpuarray"))
-        self.check(self.run_on(f, values), self.run_on(self.plain(inputs, output), values))
+        for dtype in ("float32", "float64"):
+            inputs, values = self.variables(dtype), self.values(dtype)
+            output = T.nnet.relu(added(conv2d(*inputs[:2]), inputs[2]))
+            f = self.compiled(output, inputs, mode=get_mode("DebugMode").including("gpuarray"))
+            self.check(self.run_on(f, values), self.run_on(self.plain(inputs, output), values))
 
 
 class TestPlans(FusionTest):

@@ -7,7 +7,7 @@
 
 #include "fake_cudnn_conv.h"
 
-enum { MOST_ATTRIBUTES = 8, MOST_IN_FALLBACK = 9 };
+enum { MOST_ATTRIBUTES = 8, ENGINES = 9 };
 enum { X, W, BIAS, Y, ARRAYS };
 
 struct problem {
@@ -317,7 +317,7 @@ static int read_graph(const struct backend *d, struct problem *p)
  * the mode CUDNN_HEUR_MODE_FALLBACK. */
 static const struct {
     int notes, memory;
-} engines[MOST_IN_FALLBACK] = {
+} engines[ENGINES] = {
     {NOTE(TENSOR_CORE), 4},
     {NOTE(TENSOR_CORE) | NOTE(DOWN_CONVERT_INPUTS), 4},
     {NOTE(WINOGRAD), 3},
@@ -332,9 +332,9 @@ static const struct {
 static void propose(const struct problem *p, int mode, int *first, int *last)
 {
     int is_known = !p->has_factor && !(p->c.compute == CUDNN_DATA_HALF);
-    *first = mode == CUDNN_HEUR_MODE_A ? 0 : MOST_IN_FALLBACK - 1;
-    *last = mode == CUDNN_HEUR_MODE_A ? MOST_IN_FALLBACK - 1 : MOST_IN_FALLBACK;
-    /* Only the last engine computes in float64, and only the last three compute float16 without a loss. */
+    *first = mode == CUDNN_HEUR_MODE_A ? 0 : ENGINES - 1;
+    *last = mode == CUDNN_HEUR_MODE_A ? ENGINES - 1 : ENGINES;
+    /* Only the last engine computes in float64. No engine sums in float16. */
     if (!is_known || (mode == CUDNN_HEUR_MODE_A && p->t[X].type == CUDNN_DATA_DOUBLE))
         *last = *first;
 }
