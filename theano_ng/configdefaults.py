@@ -206,8 +206,9 @@ AddConfigVar(
 )
 AddConfigVar(
     "gpuarray.epilogue",
-    "Compute elementwise operations on a product of matrices in the kernel of the product. auto: yes, except for large "
-    "products on CUDA devices, which are faster by cuBLAS and a second kernel. on: always. off: never.",
+    "Compute elementwise operations on a product of matrices in the kernel of the product, and the bias and the activation "
+    "of a convolution by cuDNN in its kernel. auto: yes, except for large products on CUDA devices, which are faster by "
+    "cuBLAS and a second kernel, and for convolutions without a fast plan of cuDNN. on: always if possible. off: never.",
     EnumStr("auto", "on", "off"),
     in_c_key=False,
 )

@@ -38,7 +38,7 @@ _OverAxes _Windows _Blocks BaseAbstractConv CorrBase BaseCorrMM BaseCorr3dMM _Di
 _StructuredDotGrad _OnParts _Elementwise _Random GpuOp TwinOp WideTwinOp _Transfer _DiagonalMatrix _IndexOp _GatherOp _ScatterOp BaseGpuAdvancedSubtensor
 BaseGpuAdvancedIncSubtensor _GpuReduction GpuCumsumOp _GpuWindows _GpuBlocks _GpuNorm CGpuKernelBase _Contracted _CrossentropyOp
 _InplaceBlasOp _RowOp _GpuSorting _GpuCorr BaseGpuCorrMM BaseGpuCorr3dMM _GpuLinalg _GpuSolving _CholeskyOfLibrary GpuMagmaBase
-DnnBase DnnOp DeviceOp GpuDnnSoftmaxBase _DnnConv GpuDnnPoolBase _Normalization _OfDescriptor _Transformer""".split()
+DnnBase DnnOp DeviceOp GpuDnnSoftmaxBase _DnnConv DnnForward GpuDnnPoolBase _Normalization _OfDescriptor _Transformer""".split()
 
 ELSEWHERE = {
     "MPIRecv": "needs a second process under MPI",

@@ -62,7 +62,16 @@ static int library_fits(const char *path, size_t version, size_t runtime)
     return GA_NO_ERROR;
 }
 
-/* Load the libraries with the computations. They are in the folder of `loaded`, or the system's loader finds them. */
+static char folder[4096]; /* of the library; "" or ending with '/' */
+
+int cudnn_load_part(const char *name)
+{
+    char path[sizeof folder + 64];
+    snprintf(path, sizeof path, "%s%s", folder, name);
+    return dlopen(path, RTLD_LAZY | RTLD_LOCAL) || dlopen(name, RTLD_LAZY | RTLD_LOCAL);
+}
+
+/* Load the libraries with the computations. */
 static int load_parts(void *loaded, const char *path)
 {
     static const char *const parts[] = {"libcudnn_graph.so.9", "libcudnn_ops.so.9", "libcudnn_cnn.so.9",
@@ -72,14 +81,12 @@ static int load_parts(void *loaded, const char *path)
     if (function && dladdr(function, &found) && found.dli_fname)
         path = found.dli_fname;
     const char *slash = strrchr(path, '/');
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; ++i) {
-        char name[4096];
-        snprintf(name, sizeof name, "%.*s%s", slash ? (int)(slash - path) + 1 : 0, path, parts[i]);
-        if (!dlopen(name, RTLD_LAZY | RTLD_LOCAL) && !dlopen(parts[i], RTLD_LAZY | RTLD_LOCAL))
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 0, path);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; ++i)
+        if (!cudnn_load_part(parts[i]))
             return device_failed(GA_LOAD_ERROR,
                                  "cuDNN (%s) is incomplete: %s; cuDNN 9.0.0 or later is needed: " CUDA_ADVICE, path,
                                  dlerror());
-    }
     return GA_NO_ERROR;
 }
 

@@ -68,6 +68,24 @@ typedef struct {
 int cudnn_convolve(gpucontext *, int direction, const dnn_convolution *, const dnn_choice *, double alpha,
                    const dnn_tensor *first, const dnn_tensor *second, double beta, const dnn_tensor *out);
 
+/* The functions that can be applied to the sum of a convolution and a bias */
+enum { DNN_IDENTITY, DNN_RELU, DNN_TANH, DNN_SIGMOID };
+
+/* The operations that follow a convolution */
+typedef struct {
+    int activation;
+    double alpha;
+    const dnn_tensor *bias; /* (1, filters, 1, 1) or (1, filters, 1, 1, 1) */
+    int any;                /* whether engines may compute that are not fast */
+} dnn_ending;
+
+/* out = activation(alpha * convolution of images with kernels + bias), by one kernel of the library. The arrays are in C
+ * order, at addresses that are multiples of 16. A plan is made for each combination of shapes, parameters and alpha.
+ * `algorithm` and `kept` of the choice are not read. GA_UNSUPPORTED_ERROR, and GA_MEMORY_ERROR (there is no memory for the
+ * workspace of any plan): nothing was done, and cudnn_convolve() may be able to compute the convolution. */
+int cudnn_convolve_elemwise(gpucontext *, const dnn_convolution *, const dnn_choice *, const dnn_ending *,
+                            const dnn_tensor *images, const dnn_tensor *kernels, const dnn_tensor *out);
+
 /* The windows of pooling, along the last 2 or 3 axes. `mode` is a constant CUDNN_POOLING_..., `nd` their number. */
 typedef struct {
     int mode, nd, window[3], pad[3], stride[3];

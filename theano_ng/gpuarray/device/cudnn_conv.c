@@ -320,19 +320,11 @@ static int prepare(struct problem *p, const dnn_convolution *convolution, double
     return GA_NO_ERROR;
 }
 
-static size_t elements_of(const dnn_tensor *t)
-{
-    size_t count = 1;
-    for (unsigned i = 0; i < t->nd; ++i)
-        count *= t->dims[i];
-    return count;
-}
-
 /* Return the images `begin` to `end` of an array in C order. */
 static dnn_tensor part_of(const dnn_tensor *t, size_t begin, size_t end)
 {
     dnn_tensor part = *t;
-    part.offset += begin * elements_of(t) / t->dims[0] * gpuarray_get_elsize(t->typecode);
+    part.offset += begin * cudnn_elements(t) / t->dims[0] * gpuarray_get_elsize(t->typecode);
     part.dims[0] = end - begin;
     return part;
 }
@@ -344,7 +336,7 @@ static int convolve(const struct dnn_call *call, int direction, const dnn_convol
 {
     int place = filter_place(direction), images = place == 0, others = place == 2 ? 1 : 2;
     size_t batch = tensors[images]->dims[0], most = choice->most ? choice->most : INT_MAX;
-    if (batch > 1 && (elements_of(tensors[images]) > most || elements_of(tensors[others]) > most)) {
+    if (batch > 1 && (cudnn_elements(tensors[images]) > most || cudnn_elements(tensors[others]) > most)) {
         for (int half = 0; half < 2; ++half) {
             size_t begin = half ? batch / 2 : 0, end = half ? batch : batch / 2;
             dnn_tensor first = part_of(tensors[images], begin, end), second = part_of(tensors[others], begin, end);

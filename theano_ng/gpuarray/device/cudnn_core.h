@@ -49,6 +49,10 @@ struct dnn_call {
     int entered;
 };
 
+/* Load one of the libraries with the computations, from the folder of the library itself, or by the system's loader.
+ * Return whether it could be loaded; if not, dlerror() has the reason. */
+int cudnn_load_part(const char *name);
+
 /* Open the library, and make the device's context current. cudnn_end() must follow in any case. */
 int cudnn_begin(struct dnn_call *, gpucontext *);
 /* End a call that had this result: wait for the device in a checked context, and add the name of the computation and the
@@ -97,6 +101,14 @@ union dnn_factor cudnn_factor(double value, int typecode);
 static inline void *cudnn_at(const dnn_tensor *t)
 {
     return (void *)(uintptr_t)(t->data->memory + t->offset);
+}
+
+static inline size_t cudnn_elements(const dnn_tensor *t)
+{
+    size_t count = 1;
+    for (unsigned i = 0; i < t->nd; ++i)
+        count *= t->dims[i];
+    return count;
 }
 
 /* Allocate a block of the pool, for the memory that a call of the library needs (0 bytes: *block is NULL). Release it by

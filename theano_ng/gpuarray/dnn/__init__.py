@@ -45,6 +45,7 @@ __getattr__, __dir__, _names = lazy_names(
         "theano_ng.gpuarray.dnn.conv": (
             "GpuDnnConv GpuDnnConvDesc GpuDnnConvGradI GpuDnnConvGradW _one _zero ensure_dt get_precision"
         ),
+        "theano_ng.gpuarray.dnn.conv_elemwise": "GpuDnnConvElemwise",
         "theano_ng.gpuarray.dnn.conv_functions": (
             "_dnn_conv _dnn_gradinput _dnn_gradweight dnn_conv dnn_conv3d dnn_gradinput dnn_gradinput3d dnn_gradweight "
             "dnn_gradweight3d"

@@ -308,7 +308,7 @@ def by_own_kernels(kind, desc, first, second, alpha, beta, result, reason):
 # ---- Ops ----
 
 
-def _like(x):
+def empty_like(x):
     """Return a new array on the device with the dtype and the shape of `x`."""
     return GpuAllocEmpty(x.dtype, x.type.context_name)(*[x.shape[axis] for axis in range(x.ndim)])
 
@@ -409,7 +409,8 @@ class _DnnConv(DnnOp):
     def fails_on_values(self, node):
         return True  # the shapes may not fit
 
-    def native_code(self, node):
+    def native_params(self, node):
+        """Return the parameters of the native code of a convolution, apart from those of later operations."""
         algo, exact = self.algo, config.deterministic == "more" or self.algo == "deterministic"
         if exact and algo not in (*self.deterministic, *SUPPORTED_DNN_CONV_ALGO_RUNTIME):
             algo = "deterministic"
@@ -417,9 +418,7 @@ class _DnnConv(DnnOp):
             number = _GUESS if algo.startswith("guess") else _TIME
         else:
             number = self.algorithms.fromalias(algo)
-        return self.dnn_code(
-            node,
-            "cudnn_conv:convolve",
+        return dict(
             typecode=node.inputs[0].type.typecode,
             kind=self.kind,
             in_place=self.inplace,
@@ -430,8 +429,19 @@ class _DnnConv(DnnOp):
             most=0,
         )
 
+    def native_code(self, node):
+        return self.dnn_code(node, "cudnn_conv:convolve", **self.native_params(node))
+
     def perform(self, node, inputs, output_storage, params=None):
         first, second, output, desc, alpha, beta = [np.asarray(value) for value in inputs]
+        dtype = at_least_float32(node.outputs[0].type.dtype)
+        value = self.host_value(dtype, first, second, output, desc, alpha)
+        if beta != 0:
+            value = value + beta * output.astype(dtype)
+        self.store(node, [np.asarray(value, output.dtype)], inputs, output_storage)
+
+    def host_value(self, dtype, first, second, output, desc, alpha):
+        """Return alpha times the convolution of arrays on the host, computed in `dtype`."""
         axes = int(desc[0])
         pads = [int(n) for n in desc[4 : 4 + axes]]
         mode = {HALF: "half", FULL: "full"}.get(pads[0], tuple(pads))
@@ -440,17 +450,13 @@ class _DnnConv(DnnOp):
         )
         op.flip = bool(desc[1])
         lengths = () if self.kind == FORWARD else output.shape[2:]
-        dtype = at_least_float32(node.outputs[0].type.dtype)
         value = op.value([first, second, *lengths], dtype)
         if value.shape != output.shape:
             raise ValueError(
                 "%s: the output has the shape %s, but the result has the shape %s"
                 % (op.family, " ".join(map(str, output.shape)), " ".join(map(str, value.shape)))
             )
-        value = alpha * value
-        if beta != 0:
-            value = value + beta * output.astype(dtype)
-        self.store(node, [np.asarray(value, output.dtype)], inputs, output_storage)
+        return alpha * value
 
     def _terms(self, first, second, result, desc, alpha):
         """Return expressions for the derivatives with respect to the two arrays, for the gradient `result`."""
@@ -468,7 +474,7 @@ class _DnnConv(DnnOp):
         for kind, like in zip(_WANTED[self.kind], (first, second)):
             cls, *arrays, _ = made[kind]()
             op = cls(algo=cls.default_algo(first.ndim - 2), num_groups=self.num_groups)
-            yield with_pattern(op(*arrays, _like(like), desc, alpha), like)
+            yield with_pattern(op(*arrays, empty_like(like), desc, alpha), like)
 
     def grad(self, inp, grads):
         first, second, output, desc, alpha, beta = inp
@@ -476,7 +482,7 @@ class _DnnConv(DnnOp):
         if isinstance(g.type, DisconnectedType):
             return [DisconnectedType()() for _ in inp]
         g = as_gpuarray_variable(g, output.type.context_name)
-        plain = self.with_options(inplace=False)(first, second, _like(output), desc)
+        plain = self.with_options(inplace=False)(first, second, empty_like(output), desc)
         host_g = host_variable(g)
         return [
             *self._terms(first, second, g, desc, alpha),
@@ -491,14 +497,14 @@ class _DnnConv(DnnOp):
         op = self.with_options(inplace=False)
         places = [None if d is None else as_gpuarray_variable(d, output.type.context_name) for d in eval_points[:3]]
         terms = [
-            op(d if i == 0 else first, d if i == 1 else second, _like(output), desc, alpha)
+            op(d if i == 0 else first, d if i == 1 else second, empty_like(output), desc, alpha)
             for i, d in enumerate(places[:2])
             if d is not None
         ]
         if places[2] is not None and not _is_zero(beta):
             terms.append(host_variable(places[2]) * beta)
         if eval_points[4] is not None:
-            terms.append(host_variable(op(first, second, _like(output), desc)) * eval_points[4])
+            terms.append(host_variable(op(first, second, empty_like(output), desc)) * eval_points[4])
         if eval_points[5] is not None:
             terms.append(host_variable(output) * eval_points[5])
         if not terms:
@@ -512,7 +518,16 @@ class _DnnConv(DnnOp):
 _WANTED = {FORWARD: (INPUTS, WEIGHTS), WEIGHTS: (INPUTS, FORWARD), INPUTS: (WEIGHTS, FORWARD)}
 
 
-class GpuDnnConv(_DnnConv):
+class DnnForward(_DnnConv):
+    """The base class of convolutions; see `GpuDnnConv`."""
+
+    kind, names, flag = FORWARD, ("img", "kern"), "algo_fwd"
+    algorithms, supported = _DEFINITIONS.cudnnConvolutionFwdAlgo_t, SUPPORTED_DNN_CONV_ALGO_FWD
+    for_volumes = (*_DEFINITIONS.conv3d_fwd_algorithms, *SUPPORTED_DNN_CONV_ALGO_RUNTIME)
+    deterministic = _DEFINITIONS.deterministic_fwd_algorithms
+
+
+class GpuDnnConv(DnnForward):
     """A convolution on a CUDA device, by cuDNN.
 
     Inputs: images (batch, channels, rows, columns), kernels (filters, channels per group, rows, columns), an array
@@ -538,11 +553,6 @@ class GpuDnnConv(_DnnConv):
     ValueError
         For invalid parameters; at run time, if the shapes do not fit.
     """
-
-    kind, names, flag = FORWARD, ("img", "kern"), "algo_fwd"
-    algorithms, supported = _DEFINITIONS.cudnnConvolutionFwdAlgo_t, SUPPORTED_DNN_CONV_ALGO_FWD
-    for_volumes = (*_DEFINITIONS.conv3d_fwd_algorithms, *SUPPORTED_DNN_CONV_ALGO_RUNTIME)
-    deterministic = _DEFINITIONS.deterministic_fwd_algorithms
 
     def __init__(self, algo=None, inplace=False, num_groups=1):
         super().__init__()

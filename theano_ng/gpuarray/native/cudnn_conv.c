@@ -1,7 +1,10 @@
-/* Convolutions and their gradients by cuDNN (device/cudnn_conv.c). */
+/* Convolutions and their gradients by cuDNN (device/cudnn_conv.c), and convolutions with a bias and an activation
+ * (device/cudnn_backend.c). */
 #include "gpu_dnn.h"
+#include "gpu_elemwise.h"
 
 #include <limits.h>
+#include <stddef.h>
 
 /* Parameters of a node.
  * typecode: type of the arrays
@@ -15,6 +18,15 @@
  * scratch: one word, see `kept` in cudnn.h */
 NATIVE_FUNCTION(convolve, typecode, kind, in_place, algorithm, once, deterministic, tf32, most, scratch)
 
+/* The parameters of `convolve` for a convolution, and
+ * activation: DNN_IDENTITY, DNN_RELU, DNN_TANH or DNN_SIGMOID
+ * any: whether engines of the library may compute that are not fast
+ * ending: a kernel of elementwise nodes of rank 3, which adds the bias and applies the activation */
+NATIVE_FUNCTION(convolve_elemwise, typecode, kind, in_place, algorithm, once, deterministic, tf32, most, scratch,
+                activation, any, ending)
+_Static_assert(offsetof(struct convolve_elemwise_params, scratch) == offsetof(struct convolve_params, scratch),
+               "the members before `activation` are those of `convolve_params`");
+
 /* The parameters of conv_shapes.h. The numbers come from the descriptor. */
 struct correlate_params {
     int64_t kind, n_dims, pads[6], stride[3], dilation[3], groups, unshared;
@@ -26,6 +38,11 @@ static int64_t convolve_scratch(int nin, int nout, const int64_t *params)
 {
     (void)nin, (void)nout, (void)params;
     return 1;
+}
+
+static int64_t convolve_elemwise_scratch(int nin, int nout, const int64_t *params)
+{
+    return convolve_scratch(nin, nout, params);
 }
 
 /* Read a descriptor, as `GpuDnnConvDesc` makes it. */
@@ -164,47 +181,162 @@ static int by_own_kernels(int kind, PyObject *desc, PyGpuArrayObject *first, PyG
     return done == NULL ? -1 : 0;
 }
 
+/* The arrays of a node, and what the library needs to know */
+struct work {
+    PyGpuArrayObject *given[3], *result, *first, *second; /* the last two are owned */
+    dnn_convolution convolution;
+    dnn_choice choice;
+};
+
+/* Check the inputs, and find the array for the result. The result contains the third input if beta is not 0. */
+static int begin(struct work *w, PyObject **in, PyObject **out, const struct convolve_params *params, double beta)
+{
+    struct correlate_params shape = {.kind = params->kind};
+    *w = (struct work){.choice = {.algorithm = (int)params->algorithm,
+                                  .deterministic = params->deterministic != 0,
+                                  .kept = params->once ? (int64_t *)(intptr_t)params->scratch : NULL,
+                                  .most = (size_t)params->most}};
+    for (int k = 0; k < 3; ++k)
+        if ((w->given[k] = gpu_input(in[k], (int)params->typecode, -1)) == NULL
+            || !gpu_same_context(w->given[0], w->given[k]))
+            return -1;
+    if (read_descriptor(in[3], &shape, &w->convolution) < 0 || check_shapes(w->given, &shape, &w->convolution) < 0)
+        return -1;
+    w->convolution.tf32 = params->tf32 != 0;
+    w->result = result_array(out, w->given[2], w->given, params->in_place != 0, beta != 0);
+    return w->result == NULL ? -1 : 0;
+}
+
+/* Find arrays that the library can read. */
+static int find_plain(struct work *w)
+{
+    return (w->first = plain(w->given[0])) == NULL || (w->second = plain(w->given[1])) == NULL ? -1 : 0;
+}
+
+static void end(struct work *w)
+{
+    Py_CLEAR(w->first);
+    Py_CLEAR(w->second);
+}
+
+/* Return whether there are no products to sum. */
+static int is_empty(const struct work *w)
+{
+    return gpu_size(&w->given[0]->ga) == 0 || gpu_size(&w->given[1]->ga) == 0;
+}
+
+static int convolve(struct work *w, int kind, PyObject *desc, double alpha, double beta)
+{
+    PyGpuArrayObject *result = w->result;
+    dnn_tensor first = dnn_tensor_of(w->first), second = dnn_tensor_of(w->second), to = dnn_tensor_of(result);
+    gpucontext *ctx = result->context->ctx;
+    int code = cudnn_convolve(ctx, kind, &w->convolution, &w->choice, alpha, &first, &second, beta, &to);
+    return code == GA_UNSUPPORTED_ERROR
+               ? by_own_kernels(kind, desc, w->first, w->second, alpha, beta, result, gpucontext_error(ctx, code))
+               : dnn_result(result, code);
+}
+
 /* Inputs: images and kernels, images and gradient, or kernels and gradient; the output; the descriptor, alpha and beta, on
  * the host. Output: alpha * convolution + beta * output. */
 static int tng_convolve(int nin, int nout, PyObject **in, PyObject **out, const struct convolve_params *params)
 {
     (void)nin, (void)nout;
-    PyGpuArrayObject *given[3], *first = NULL, *second = NULL;
-    struct correlate_params shape = {.kind = params->kind};
-    dnn_convolution convolution;
-    int status = -1;
-    for (int k = 0; k < 3; ++k)
-        if ((given[k] = gpu_input(in[k], (int)params->typecode, -1)) == NULL || !gpu_same_context(given[0], given[k]))
-            return -1;
+    struct work w;
     double alpha = PyFloat_AsDouble(in[4]), beta = PyFloat_AsDouble(in[5]);
-    if (PyErr_Occurred() || read_descriptor(in[3], &shape, &convolution) < 0
-        || check_shapes(given, &shape, &convolution) < 0)
+    if (PyErr_Occurred() || begin(&w, in, out, params, beta) < 0)
         return -1;
-    convolution.tf32 = params->tf32 != 0;
-    PyGpuArrayObject *result = result_array(out, given[2], given, params->in_place != 0, beta != 0);
-    if (result == NULL)
-        return -1;
-    if (gpu_size(&result->ga) == 0)
+    if (gpu_size(&w.result->ga) == 0)
         return 0;
-    if (gpu_size(&given[0]->ga) == 0 || gpu_size(&given[1]->ga) == 0)
-        return scale(result, beta);
-    if ((first = plain(given[0])) != NULL && (second = plain(given[1])) != NULL) {
-        dnn_tensor tensors[] = {dnn_tensor_of(first), dnn_tensor_of(second), dnn_tensor_of(result)};
-        dnn_choice choice = {.algorithm = (int)params->algorithm,
-                             .deterministic = params->deterministic != 0,
-                             .kept = params->once ? (int64_t *)(intptr_t)params->scratch : NULL,
-                             .most = (size_t)params->most};
-        gpucontext *ctx = result->context->ctx;
-        int code = cudnn_convolve(ctx, (int)params->kind, &convolution, &choice, alpha, &tensors[0], &tensors[1], beta,
-                                  &tensors[2]);
-        status = code == GA_UNSUPPORTED_ERROR ? by_own_kernels((int)params->kind, in[3], first, second, alpha, beta,
-                                                               result, gpucontext_error(ctx, code))
-                                              : dnn_result(result, code);
-    }
-    Py_XDECREF(first);
-    Py_XDECREF(second);
+    if (is_empty(&w))
+        return scale(w.result, beta);
+    int status = find_plain(&w) < 0 ? -1 : convolve(&w, (int)params->kind, in[3], alpha, beta);
+    end(&w);
     return status;
 }
 
-static const NativeEntry entries[] = {NATIVE_ENTRY_WITH_SCRATCH(convolve), {0}};
+/* ---- a bias and an activation ---- */
+
+/* Compute by one kernel of the library. Return 1 if it has none, or no memory for it. */
+static int by_one_kernel(struct work *w, const struct convolve_elemwise_params *params, double alpha,
+                         PyGpuArrayObject *bias)
+{
+    dnn_tensor first = dnn_tensor_of(w->first), second = dnn_tensor_of(w->second), to = dnn_tensor_of(w->result);
+    dnn_tensor added = dnn_tensor_of(bias);
+    dnn_ending ending = {(int)params->activation, alpha, &added, params->any != 0};
+    int code =
+        cudnn_convolve_elemwise(w->result->context->ctx, &w->convolution, &w->choice, &ending, &first, &second, &to);
+    return code == GA_UNSUPPORTED_ERROR || code == GA_MEMORY_ERROR ? 1 : dnn_result(w->result, code);
+}
+
+/* Add the bias to the convolution, and apply the activation. */
+static int add_bias(gpukernel *kernel, PyGpuArrayObject *result, PyGpuArrayObject *bias)
+{
+    enum { RANK = 3 };
+    size_t batch = result->ga.dimensions[0], filters = result->ga.dimensions[1];
+    size_t lengths[RANK] = {batch, filters, gpu_size(&result->ga) / (batch * filters)};
+    ssize_t strides[RANK] = {(ssize_t)(filters * lengths[2]), (ssize_t)lengths[2], 1}, of_bias[RANK] = {0, 1, 0};
+    Arguments args = {0};
+    for (int d = 0; d < RANK; ++d)
+        args_push(&args, &lengths[d]);
+    for (int k = 0; k < 3; ++k) {
+        const GpuArray *a = k == 1 ? &bias->ga : &result->ga;
+        args_array(&args, a, &a->offset);
+        for (int d = 0; d < RANK; ++d)
+            args_push(&args, k == 1 ? &of_bias[d] : &strides[d]);
+    }
+    return gpu_run_rows(kernel, RANK, lengths, args.at, "GpuDnnConvElemwise");
+}
+
+/* Check the shape of the bias. */
+static int check_bias(const PyGpuArrayObject *result, const PyGpuArrayObject *bias)
+{
+    for (unsigned d = 0; d < result->ga.nd; ++d) {
+        size_t length = d < bias->ga.nd ? bias->ga.dimensions[d] : 0, expected = d == 1 ? result->ga.dimensions[1] : 1;
+        if (length != expected) {
+            PyErr_Format(PyExc_ValueError,
+                         "Input dimension mis-match. (the bias has the length %zu along axis %u, but the convolution "
+                         "needs the length %zu)",
+                         length, d, expected);
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* Inputs: images, kernels, the output; the descriptor and alpha, on the host; the bias. Output: activation(alpha *
+ * convolution + bias). */
+static int tng_convolve_elemwise(int nin, int nout, PyObject **in, PyObject **out,
+                                 const struct convolve_elemwise_params *params)
+{
+    (void)nin, (void)nout;
+    struct work w;
+    int status = -1;
+    double alpha = PyFloat_AsDouble(in[4]);
+    PyGpuArrayObject *bias = PyErr_Occurred() ? NULL : gpu_input(in[5], (int)params->typecode, -1);
+    if (bias == NULL)
+        return -1;
+    gpu_not_shared(out, &bias->ga);
+    if (begin(&w, in, out, (const struct convolve_params *)params, 0) < 0 || !gpu_same_context(w.result, bias)
+        || check_bias(w.result, bias) < 0)
+        return -1;
+    if (gpu_size(&w.result->ga) == 0)
+        return 0;
+    if ((bias = plain(bias)) == NULL)
+        return -1;
+    if (is_empty(&w))
+        status = scale(w.result, 0) < 0 ? -1 : 1;
+    else if (find_plain(&w) == 0) {
+        status = by_one_kernel(&w, params, alpha, bias);
+        if (status == 1 && convolve(&w, (int)params->kind, in[3], alpha, 0) < 0)
+            status = -1;
+    }
+    if (status == 1)
+        status = add_bias((gpukernel *)(intptr_t)params->ending, w.result, bias);
+    Py_DECREF(bias);
+    end(&w);
+    return status;
+}
+
+static const NativeEntry entries[] = {
+    NATIVE_ENTRY_WITH_SCRATCH(convolve), NATIVE_ENTRY_WITH_SCRATCH(convolve_elemwise), {0}};
 NATIVE_MODULE(cudnn_conv, entries)

@@ -1,6 +1,7 @@
 /* The native code of elementwise nodes and of DimShuffle. */
 #include "context.h"
 #include "gpu_axes.h"
+#include "gpu_elemwise.h"
 
 /* Parameters of an input or output.
  * broadcastable: bits of the axes whose length is 1 according to the type
@@ -116,19 +117,6 @@ static int collapse(int nd, int count, size_t *dims, ssize_t *strides, int lead)
     return kept == 0 ? 0 : last + 1;
 }
 
-static size_t power_of_two(size_t n, size_t most)
-{
-    size_t p = 1;
-    while (p < n && p < most)
-        p *= 2;
-    return p;
-}
-
-static size_t at_most(size_t n, size_t most)
-{
-    return n < most ? n : most;
-}
-
 /* The largest element that is passed by value, in bytes */
 enum { LARGEST_NUMBER = 16 };
 
@@ -157,7 +145,6 @@ static int run_contiguous(gpukernel *kernel, size_t n, size_t per_thread, int co
 static int run_strided(gpukernel *kernel, int nd, int rank, int nin, int count, const struct operand_params *operands,
                        const size_t *shape, PyGpuArrayObject *const *a, char (*numbers)[LARGEST_NUMBER])
 {
-    const device_info *info = &gpukernel_context(kernel)->info;
     size_t dims[nd], lengths[rank];
     ssize_t strides[count * nd];
     void *args[rank + count * (2 + rank)];
@@ -184,23 +171,7 @@ static int run_strided(gpukernel *kernel, int nd, int rank, int nin, int count, 
         for (int d = 0; d < rank && operands[k].kind != HOISTED; ++d)
             args[n++] = (void *)(d < missing ? &none : &strides[k * nd + d - missing]);
     }
-    size_t rows = 1, inner = lengths[rank - 1], groups[2], group[2] = {1, 1};
-    for (int d = 0; d < rank - 1; ++d)
-        rows *= lengths[d];
-    if (info->warp > 1) {
-        size_t most = (size_t)info->processors * 32;
-        group[0] = power_of_two(inner, 256);
-        group[1] = at_most(power_of_two(rows, 256), 256 / group[0]);
-        groups[0] = at_most((inner + group[0] - 1) / group[0], most);
-        groups[1] = at_most((rows + group[1] - 1) / group[1], at_most(most / groups[0] + 1, 65535));
-    }
-    else {
-        size_t threads = at_most(rows * inner / 4096 + 1, info->processors);
-        groups[0] = rows < threads ? threads : 1;
-        groups[1] = rows < threads ? 1 : threads;
-    }
-    int code = gpukernel_call(kernel, 2, groups, group, 0, args);
-    return code == GA_NO_ERROR ? 0 : gpu_failed(gpukernel_context(kernel), code, "GpuElemwise");
+    return gpu_run_rows(kernel, rank, lengths, args, "GpuElemwise");
 }
 
 /* Compute results. If given[j] is not NULL, result j is stored in this array, or, if the array has another shape, in a new

@@ -4,6 +4,7 @@ The device is a fake, with fake libraries (`fake_cuda`), unless the flag init_gp
 `audit_cases`, each forked process opens the device, and the parent never does.
 """
 
+import functools
 import os
 from unittest import mock
 
@@ -12,6 +13,7 @@ import numpy as np
 from theano_ng.audit.records import Case
 from theano_ng.gpuarray import contexts, dnn, fft, linalg
 from theano_ng.gpuarray.device import loader
+from theano_ng.gpuarray.dnn.conv_elemwise import ACTIVATIONS
 from theano_ng.gpuarray.tests import fake_cuda
 from theano_ng.gpuarray.tests.audit_cases import HALF, IMAGE, KERNEL, RNG, SKIP, SQUARE, T3, TOP, TWO, Y, on_device
 from theano_ng.tensor.tests import audit_nnet
@@ -81,6 +83,12 @@ def _regular(values):
     return _moderate(values) and a.shape[0] == a.shape[1] > 0 and np.linalg.cond(a.astype("float64")) < 1e3
 
 
+def _with_bias(op, image, kernel, output, bias, alpha):
+    """Apply a `GpuDnnConvElemwise` to a vector."""
+    desc = dnn.GpuDnnConvDesc("valid").constant()
+    return op(image, kernel, output, desc, alpha, bias.dimshuffle("x", 0, "x", "x"))
+
+
 def _by_cudnn():
     """Return rows of the table for Ops that use cuDNN."""
     rows = []
@@ -102,6 +110,10 @@ def _by_cudnn():
             desc = dnn.GpuDnnConvDesc("valid").constant()
             call = _placed(lambda a, b, c, alpha, beta, op=op: op(a, b, c, desc, alpha, beta), 0, 1, 2)
             rows.append(("%s inplace=%s" % (name, inplace), call, [*arrays, HALF, TWO], _moderate))
+        for activation in ACTIVATIONS:
+            op = dnn.GpuDnnConvElemwise(activation, "none", inplace)
+            call = _placed(functools.partial(_with_bias, op), 0, 1, 2, 3)
+            rows.append((str(op), call, [IMAGE, KERNEL, TOP, TOP[0, :, 0, 0], HALF], _moderate))
     volumes = [IMAGE[None], KERNEL[:, :, None]]
     rows.append(("dnn_conv3d", _placed(lambda x, w: dnn.dnn_conv3d(x, w, 1, (1, 2, 1))), volumes, _moderate))
     for mode in ("max", "average_inc_pad", "average_exc_pad", "max_deterministic"):

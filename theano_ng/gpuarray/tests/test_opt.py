@@ -32,6 +32,8 @@ optdb gpua_row_fusion 49.05 fast_run fusion gpuarray
 optdb gpua_multi_output_fusion 49.1 fast_run fusion gpuarray
 optdb gpua_store_in_slices 49.15 fast_run fusion gpuarray
 optdb gpua_product_elemwise 49.07 fast_run fusion gpuarray
+optdb gpua_dnn_conv_elemwise 49.07 cudnn fast_run fusion gpuarray
+optdb local_dnna_conv_elemwise_inplace 70 cudnn fast_run gpuarray inplace
 optdb local_inplace_gpua_product_elemwise 60 fast_run gpuarray inplace
 optdb local_gpua_dot22_in_row 60 fast_run gpuarray inplace
 optdb gpua_numbers_by_value 76 fast_run gpuarray

@@ -16,6 +16,9 @@ CODES = {"float16": native.GA_HALF, "float32": native.GA_FLOAT, "float64": nativ
 TOLERANCE = {"float16": 2e-3, "float32": 1e-5, "float64": 1e-12}
 # The libraries that libcudnn.so.9 loads from its folder
 PARTS = tuple(["libcudnn_%s.so.9" % part for part in ("graph", "ops", "cnn", "adv")])
+GRAPH_PARTS = tuple(
+    ["libcudnn_%s.so.9" % part for part in ("heuristic", "engines_precompiled", "engines_runtime_compiled")]
+)
 NOT_SUPPORTED, EXECUTION_FAILED = 3000, 5000
 
 
@@ -35,7 +38,7 @@ def compile_fake_cudnn(folder, cuda, *options):
     """Compile all files of the fake cuDNN to one library that is linked with the fake driver; return its path."""
     families = sorted(glob.glob(os.path.join(HERE, "stub_cuda", "fake_cudnn_*.c")))
     path = compile_fake(folder, *families, cuda, "-lm", *options, source="fake_cudnn.c", name="libcudnn.so.9")
-    for part in PARTS:
+    for part in PARTS + GRAPH_PARTS:
         os.symlink(path, os.path.join(os.path.dirname(path), part))
     return path
 

@@ -87,6 +87,12 @@ class DnnChoice(ctypes.Structure):
     _fields_ = [("algorithm", c_int), ("deterministic", c_int), ("kept", POINTER(c_int64)), ("most", c_size_t)]
 
 
+class DnnEnding(Structure):
+    """The C structure `dnn_ending`."""
+
+    _fields_ = [("activation", c_int), ("alpha", c_double), ("bias", POINTER(DnnTensor)), ("any", c_int)]
+
+
 class DnnWindows(Structure):
     """The C structure `dnn_windows`."""
 
@@ -210,6 +216,10 @@ _PROTOTYPES = {
             *[c_void_p, c_int, POINTER(DnnConvolution), POINTER(DnnChoice), c_double],
             *[POINTER(DnnTensor), POINTER(DnnTensor), c_double, POINTER(DnnTensor)],
         ],
+    ),
+    "cudnn_convolve_elemwise": (
+        c_int,
+        [c_void_p, POINTER(DnnConvolution), POINTER(DnnChoice), POINTER(DnnEnding), *[POINTER(DnnTensor)] * 3],
     ),
     "cudnn_pool": (c_int, [c_void_p, POINTER(DnnWindows), *[POINTER(DnnTensor)] * 2]),
     "cudnn_pool_gradient": (c_int, [c_void_p, POINTER(DnnWindows), *[POINTER(DnnTensor)] * 4]),

@@ -53,7 +53,19 @@ void fake_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- objects: the first member tells the kind and is cleared when the object is destroyed ---- */
 
-enum { HANDLE = 0x7a11d1e, TENSOR, REDUCTION, FILTER, CONVOLUTION, POOLING, DROPOUT, NETWORK, SEQUENCES, TRANSFORMER };
+enum {
+    HANDLE = 0x7a11d1e,
+    TENSOR,
+    REDUCTION,
+    FILTER,
+    CONVOLUTION,
+    POOLING,
+    DROPOUT,
+    NETWORK,
+    SEQUENCES,
+    TRANSFORMER,
+    BACKEND,
+};
 
 struct cudnnContext {
     int kind;

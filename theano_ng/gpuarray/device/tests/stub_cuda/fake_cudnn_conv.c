@@ -1,16 +1,8 @@
-/* Convolutions of the fake cuDNN: y[n, k, o] = sum of w[k, c, t] * x[n, c, o * stride + t * dilation - pad], where w is
- * reversed for CUDNN_CONVOLUTION. The channels and the filters of a group belong together. */
-#include "fake_cudnn.h"
-
-enum { MOST_AXES = 3 };
-enum { FORWARD, WEIGHTS, INPUTS };
+/* Convolutions of the fake cuDNN. */
+#include "fake_cudnn_conv.h"
 
 struct cudnnFilterStruct {
     int kind, type, nd, dims[CUDNN_DIM_MAX];
-};
-
-struct cudnnConvolutionStruct {
-    int kind, axes, pad[MOST_AXES], stride[MOST_AXES], dilation[MOST_AXES], mode, compute, groups, math;
 };
 
 cudnnStatus_t cudnnCreateFilterDescriptor(cudnnFilterDescriptor_t *filter)
@@ -216,16 +208,7 @@ static void report(const struct arrays *a, int step, size_t room, int most, int 
 
 /* ---- computing ---- */
 
-struct convolution {
-    int direction;
-    double alpha, beta;
-    struct cudnnTensorStruct x, y, w;
-    struct cudnnConvolutionStruct c;
-    char *x_at, *w_at, *y_at;
-};
-
-/* Extend the lengths of an array to three axes. */
-static void extend(struct cudnnTensorStruct *t, int axes)
+void fake_extend(struct cudnnTensorStruct *t, int axes)
 {
     int missing = MOST_AXES - axes;
     for (int i = axes - 1; i >= 0; --i) {
@@ -247,14 +230,15 @@ static size_t place_of(const struct cudnnTensorStruct *t, const int *index)
     return place;
 }
 
-static void run(void *arguments)
+static const struct cudnnTensorStruct *result_of(const struct convolution *it)
 {
-    struct convolution *it = arguments;
+    return it->direction == FORWARD ? &it->y : it->direction == WEIGHTS ? &it->w : &it->x;
+}
+
+double *fake_sums(const struct convolution *it)
+{
     const struct cudnnConvolutionStruct *c = &it->c;
-    const struct cudnnTensorStruct *out = it->direction == FORWARD   ? &it->y
-                                          : it->direction == WEIGHTS ? &it->w
-                                                                     : &it->x;
-    char *out_at = it->direction == FORWARD ? it->y_at : it->direction == WEIGHTS ? it->w_at : it->x_at;
+    const struct cudnnTensorStruct *out = result_of(it);
     size_t count = 1;
     for (int i = 0; i < out->nd; ++i)
         count *= (size_t)out->dims[i];
@@ -284,6 +268,15 @@ static void run(void *arguments)
             sums[place_of(out, target)] += of_x * of_w * of_y;
         } while (next_index(&it->w, w) && w[0] == 0);
     } while (next_index(&it->y, y));
+    return sums;
+}
+
+static void run(void *arguments)
+{
+    struct convolution *it = arguments;
+    const struct cudnnTensorStruct *out = result_of(it);
+    char *out_at = it->direction == FORWARD ? it->y_at : it->direction == WEIGHTS ? it->w_at : it->x_at;
+    double *sums = fake_sums(it);
     int index[CUDNN_DIM_MAX] = {0};
     do
         blend(element_of(out, out_at, index), out->type, it->alpha, it->beta, sums[place_of(out, index)]);
@@ -333,9 +326,9 @@ static int compute(cudnnHandle_t handle, const struct arrays *a, const char *nam
         it.w.dims[i] = a->w->dims[i];
         it.w.strides[i] = stride;
     }
-    extend(&it.x, a->convolution->axes);
-    extend(&it.y, a->convolution->axes);
-    extend(&it.w, a->convolution->axes);
+    fake_extend(&it.x, a->convolution->axes);
+    fake_extend(&it.y, a->convolution->axes);
+    fake_extend(&it.w, a->convolution->axes);
     CHECKED(are_apart(&it));
     fake_log("%s %d math %d compute %d", name, algorithm, a->convolution->math, a->convolution->compute);
     return run_later(handle, run, &it, sizeof it);
