@@ -73,7 +73,7 @@ NOT_COMPARED = {
         "local_gpua_logsoftmax_to_dnn local_gpua_softmax_dnn_grad local_log_softmax_dnn local_dnn_conv_inplace "
         "local_dnn_convgw_inplace local_dnn_convgi_inplace local_dnn_dropout_inplace local_dnn_rnn_gradient_inplace "
         "local_batch_norm_inplace_output local_batch_norm_inplace_running_mean local_batch_norm_inplace_running_var "
-        "local_batch_norm_inference_inplace".split(),
+        "local_batch_norm_inference_inplace local_gpua_dnn_conv_elemwise local_dnn_conv_elemwise_inplace".split(),
         "needs cuDNN; gpuarray/tests/test_dnn*.py compare the values on a fake device",
     ),
     "local_gpua_labels": "applies before equal nodes are merged; gpuarray/tests/test_nnet.py compares the values",
