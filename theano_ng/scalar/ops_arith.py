@@ -438,11 +438,14 @@ class Pow(BinaryScalarOp):
         zeros = discrete_gradient(inputs, outputs)
         if zeros is not None:
             return zeros
+        if z.type in complex_types:
+            gx = ops.mul(gz, conj_if_complex(y * x ** (y - 1)))
+            gy = ops.mul(gz, ops.conj(ops.mul(z, ops.log(ops.cast(x, z.type.dtype)))))
+            return [_reduced_gradient(x, gx), _reduced_gradient(y, gy)]
         gx = gz * y * x ** (y - 1)
         # For x = 0 and y > 0, use the limit of x**y * log(x), which is 0. The formula would yield NaN.
         gy = ops.mul(gz, z, ops.log(x))
-        if z.type not in complex_types:
-            gy = ops.switch(ops.and_(ops.eq(x, 0), ops.gt(y, 0)), gy.zeros_like(), gy)
+        gy = ops.switch(ops.and_(ops.eq(x, 0), ops.gt(y, 0)), gy.zeros_like(), gy)
         return [gx, gy]
 
     def grad(self, inputs, gout):
@@ -618,7 +621,8 @@ class Switch(ScalarOp):
         if outputs[0].type in discrete_types:
             return [gcond] + zeros_for([ift, iff])
         zero = gz.zeros_like()
-        return [gcond, ops.switch(cond, gz, zero), ops.switch(cond, zero, gz)]
+        gradients = [(ift, ops.switch(cond, gz, zero)), (iff, ops.switch(cond, zero, gz))]
+        return [gcond, *[_reduced_gradient(x, g) for x, g in gradients]]
 
     def grad(self, inputs, gout):
         return self.L_op(inputs, self.make_node(*inputs).outputs, gout)

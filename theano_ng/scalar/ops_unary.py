@@ -16,7 +16,7 @@ from theano_ng.scalar.op import (
 )
 from theano_ng.scalar.ops_arith import conj_if_complex, quiet, wrapping
 from theano_ng.scalar.out_types import real_out, same_out, same_out_nobool, upgrade_to_float
-from theano_ng.scalar.types import c_type, get_scalar_type
+from theano_ng.scalar.types import c_type, complex_types, constant, get_scalar_type
 
 
 class Abs(UnaryScalarOp):
@@ -84,8 +84,19 @@ class Sgn(AsDeclared, UnaryScalarOp):
             return sign
         return "((%s) != (%s) ? (%s) : %s)" % (x, x, x, sign)
 
+    def L_op(self, inputs, outputs, gout):
+        (x,), (sign,), (gz,) = inputs, outputs, gout
+        if x.type not in complex_types:
+            return zeros_for(inputs)
+        # Only the part of gz that is orthogonal to x counts, because the modulus of the result is constant. The gradient
+        # at zero is zero.
+        along = ops.mul(sign, ops.real(ops.mul(gz, ops.conj(sign))))
+        is_zero = ops.eq(x, constant(0, dtype="int8"))
+        modulus = ops.switch(is_zero, constant(1, dtype="int8"), ops.abs_(x))
+        return [ops.switch(is_zero, x.zeros_like(), ops.true_div(ops.sub(gz, along), modulus))]
+
     def grad(self, inputs, gout):
-        return zeros_for(inputs)
+        return self.L_op(inputs, self.make_node(*inputs).outputs, gout)
 
 
 class Neg(AsDeclared, UnaryScalarOp):

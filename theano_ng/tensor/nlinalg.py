@@ -22,6 +22,7 @@ from theano_ng.raise_op import CheckAndRaise
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.dtypes import DISCRETE
+from theano_ng.tensor.elemwise.functions import conj_if_complex
 from theano_ng.tensor.linalg.common import (
     _zero_disconnected,
     adjoint,
@@ -168,8 +169,7 @@ class TensorSolve(Op):
         a, b = inputs
         (x,) = outputs
         order = self._order(a.ndim)
-        coefficients = T.conj(a) if a.dtype.startswith("complex") else a
-        solution = T.conj(x) if a.dtype.startswith("complex") else x
+        coefficients, solution = conj_if_complex(a), conj_if_complex(x)
         # Transpose the coefficients: the axes of the unknown come first, and the axes of the right-hand side come last.
         gb = TensorSolve()(coefficients.dimshuffle(order[b.ndim :] + order[: b.ndim]), g_outputs[0])
         ga = -T.tensordot(gb, solution, axes=0)
@@ -314,9 +314,7 @@ class Det(NativeOp, Op):
     def grad(self, inputs, g_outputs):
         (x,) = inputs
         inverse = adjoint(matrix_inverse(x))
-        det_x = self(x)
-        if x.dtype.startswith("complex"):
-            det_x = T.conj(det_x)
+        det_x = conj_if_complex(self(x))
         return [with_pattern(g_outputs[0] * det_x * inverse, x)]
 
     def R_op(self, inputs, eval_points):

@@ -20,7 +20,7 @@ from theano_ng.scalar import upcast
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.dtypes import BLAS_DTYPES
 from theano_ng.tensor.elemwise import DimShuffle
-from theano_ng.tensor.elemwise.functions import cast
+from theano_ng.tensor.elemwise.functions import cast, conj_if_complex
 from theano_ng.tensor.linalg.products import dot, outer
 from theano_ng.tensor.shaping.broadcasting import patternbroadcast
 from theano_ng.tensor.type import TensorType
@@ -436,7 +436,7 @@ class BatchedDot(BlasOp):
         out[0][0] = z.reshape(x.shape[:-1] + y.shape[2:])
 
     def grad(self, inp, grads):
-        x, y = inp
+        x, y = [conj_if_complex(v) for v in inp]
         (g,) = grads
         # If `y` is a batch of vectors, the gradient with respect to `x` contains outer products or multiples of
         # vectors. Elementwise products with broadcasting compute both. The same holds with `x` and `y` exchanged.

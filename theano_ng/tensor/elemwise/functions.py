@@ -617,6 +617,11 @@ def conj(z: TensorLike) -> TensorVariable:
     """Return the complex conjugate of z."""
 
 
+def conj_if_complex(z: TensorVariable) -> TensorVariable:
+    """Return the complex conjugate of a complex variable. Return any other variable unchanged."""
+    return conj(z) if z.dtype.startswith("complex") else z
+
+
 @_scal_elemwise
 def complex_from_polar(abs: TensorLike, angle: TensorLike) -> TensorVariable:
     """Return the complex number with the given absolute value and angle."""

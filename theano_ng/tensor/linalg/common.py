@@ -12,6 +12,7 @@ from theano_ng.gof.derivative import DisconnectedType
 from theano_ng.gof.differentiate import Lop, Rop
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.constant import as_tensor_variable
+from theano_ng.tensor.elemwise.functions import conj_if_complex
 
 if TYPE_CHECKING:
     from theano_ng.tensor.aliases import TensorLike
@@ -63,7 +64,7 @@ def as_matrix(op, x):
 
 def adjoint(x: TensorLike) -> TensorVariable:
     """Return the transpose of a matrix. If the matrix is complex, return the conjugate transpose."""
-    return (T.conj(x) if x.dtype.startswith("complex") else x).T
+    return conj_if_complex(x).T
 
 
 def store(cell, value, dtype):

@@ -13,6 +13,7 @@ from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
 from theano_ng.gof.optdb import register_loader
 from theano_ng.tensor import basic as T
+from theano_ng.tensor.elemwise.functions import conj_if_complex
 from theano_ng.tensor.linalg.common import adjoint, as_linalg_inputs, as_matrix, pullback, store, with_pattern
 
 if TYPE_CHECKING:
@@ -418,7 +419,7 @@ class Solve(NativeOp, Op):
         (x,) = outputs
         (g,) = output_gradients
         b_bar = self._adjoint()(adjoint(A), g)
-        factor = T.conj(x) if is_complex(x) else x
+        factor = conj_if_complex(x)
         A_bar = -T.dot(b_bar, factor.T) if b.ndim == 2 else -T.outer(b_bar, factor)
         if self._triangular():
             A_bar = triangle(A_bar, self.A_structure == "lower_triangular")

@@ -22,7 +22,7 @@ from theano_ng.scalar.ops_arith import wrapping
 from theano_ng.scalar.ops_compare import BinaryBitOp
 from theano_ng.tensor.constant import as_tensor_variable, constant
 from theano_ng.tensor.dtypes import CONTINUOUS, DISCRETE
-from theano_ng.tensor.elemwise.functions import cast, eq, mul, neq, switch, true_div
+from theano_ng.tensor.elemwise.functions import cast, conj_if_complex, eq, mul, neq, switch, true_div
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.elemwise.perform import evaluate_scalar_op
 from theano_ng.tensor.type import TensorType
@@ -191,7 +191,7 @@ class CAReduce(NativeOp, Op):
         slope = self.L_op([x], [output], [output.ones_like()])[0]
         if isinstance(slope.type, NullType):
             raise NotImplementedError("R_op: " + slope.type.why_null)
-        return [Sum(axis=self.axis)(mul(slope, point))]
+        return [Sum(axis=self.axis)(mul(conj_if_complex(slope), point))]
 
     # -- Python ---------------------------------------------------------------------------------------------------
 
@@ -533,7 +533,7 @@ class Prod(CAReduceDtype):
         if out[0].type.dtype not in CONTINUOUS:
             return [x.zeros_like(dtype=config.floatX)]
         gz = as_tensor_variable(gz)
-        prod_out = out[0]
+        x, prod_out = conj_if_complex(x), conj_if_complex(out[0])
         groups = dict(axis=self._axes(x.type.ndim))
         quotient = true_div(self._expand(x, mul(gz, prod_out)), x)
         if self.no_zeros_in_input:

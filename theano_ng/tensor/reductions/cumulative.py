@@ -15,7 +15,7 @@ from theano_ng.gof.params_type import ParamsType
 from theano_ng.gof.type import EnumList
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.dtypes import DISCRETE
-from theano_ng.tensor.elemwise.functions import add, cast, fill, maximum
+from theano_ng.tensor.elemwise.functions import add, cast, conj_if_complex, fill, maximum
 from theano_ng.tensor.shaping.broadcasting import patternbroadcast
 from theano_ng.tensor.shaping.creation import zeros
 from theano_ng.tensor.shaping.joining import join
@@ -97,8 +97,9 @@ class LinearRecurrence(NativeOp, Op):
     def L_op(self, inputs, outputs, output_gradients):
         a, b = inputs
         back = _reverse(a.ndim, self.axis)
-        gb = self(_delayed(a[back], self.axis, 0), output_gradients[0][back])[back]
-        ga = gb * _delayed(outputs[0], self.axis, 0)
+        factors, sums = conj_if_complex(a), conj_if_complex(outputs[0])
+        gb = self(_delayed(factors[back], self.axis, 0), output_gradients[0][back])[back]
+        ga = gb * _delayed(sums, self.axis, 0)
         return [patternbroadcast(g, x.broadcastable) for g, x in ((ga, a), (gb, b))]
 
     def R_op(self, inputs, eval_points):
@@ -181,6 +182,7 @@ class CumOp(NativeOp, Op):
             # d(x[0] * ... * x[k]) / dx[i] is x[0] * ... * x[i - 1] times x[i + 1] * ... * x[k].
             # A recurrence from the end computes the sum over k of the second factor times the gradient of output k.
             # The product of all elements cannot be divided by x[i], since x[i] may be zero.
+            flat = conj_if_complex(flat)
             factors = _delayed(flat[back], axis, 0)
             gx = _delayed(cumprod(flat, axis), axis, 1) * LinearRecurrence(axis)(factors, gi[back])[back]
         if self.axis is None:

@@ -13,7 +13,7 @@ from theano_ng.gof.graph import Apply
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.tensor.constant import as_tensor_variable, constant
 from theano_ng.tensor.dtypes import DISCRETE
-from theano_ng.tensor.elemwise.functions import abs_, cast, conj, maximum, mul, sqr, sqrt, sub, true_div
+from theano_ng.tensor.elemwise.functions import abs_, cast, conj_if_complex, maximum, mul, sqr, sqrt, sub, true_div
 from theano_ng.tensor.linalg.products import dot
 from theano_ng.tensor.reductions.axes import axes_or_none, check_and_normalize_axes, makeKeepDims, reduced_axes
 from theano_ng.tensor.reductions.careduce import CAReduce, dtype_name
@@ -345,7 +345,7 @@ def cov(
             fact = w_sum - true_div(ddof * sum(w * as_tensor_variable(aweights)), w_sum)
         X = X - center
         weighted = X * w
-    c = dot(weighted, conj(X.T) if X.dtype.startswith("complex") else X.T)
+    c = dot(weighted, conj_if_complex(X.T))
     c = true_div(c, fact)
     # Squeeze as NumPy does: the covariance of a single variable is its variance, a 0-d tensor.
     return c.squeeze() if builtins.any(c.broadcastable) else c
