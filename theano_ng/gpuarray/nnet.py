@@ -8,7 +8,8 @@ from theano_ng.gof.native import NativeCode
 from theano_ng.gpuarray.device.index_errors import site_of
 from theano_ng.gpuarray.kernels.device_kernel import sample
 from theano_ng.gpuarray.kernels.indexing import check_labels
-from theano_ng.gpuarray.kernels.rows import ELEMENT, ONE, ROW, RowInput, row_kernel
+from theano_ng.gpuarray.kernels.row_loop import ELEMENT, ONE, ROW, RowInput
+from theano_ng.gpuarray.kernels.rows import row_kernel
 from theano_ng.gpuarray.op import GpuOp
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.gpuarray.rows import ANY, CROSSENTROPY, CROSSENTROPY_GRAD, SOFTMAX, SOFTMAX_GRAD, LoopBuilder, row_code

@@ -7,7 +7,7 @@ from theano_ng.gof.provenance import is_from_package
 from theano_ng.gpuarray.careduce import GpuCAReduceCuda
 from theano_ng.gpuarray.elemwise import GpuDimShuffle
 from theano_ng.gpuarray.kernels.reduce import dtype_after
-from theano_ng.gpuarray.kernels.rows import ELEMENT, Map, RowFold, RowInput, RowLoop
+from theano_ng.gpuarray.kernels.row_loop import ELEMENT, Map, RowFold, RowInput, RowLoop
 from theano_ng.gpuarray.kernels.scalar_code import SupportCodeError
 from theano_ng.gpuarray.op import GpuOp
 from theano_ng.gpuarray.rows import row_code

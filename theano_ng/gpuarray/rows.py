@@ -2,7 +2,8 @@
 
 from theano_ng.gof.native import NativeCode
 from theano_ng.gpuarray.contexts import context_address
-from theano_ng.gpuarray.kernels.rows import ELEMENT, ONE, ROW, Map, Number, Place, RowFold, RowLoop, row_kernel
+from theano_ng.gpuarray.kernels.row_loop import ELEMENT, ONE, ROW, Map, Number, Place, RowFold, RowLoop
+from theano_ng.gpuarray.kernels.rows import elements_per_pack, row_kernel
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.gpuarray.type import GpuArrayType
 
@@ -106,6 +107,7 @@ def row_code(loop, inputs, outputs, outer, kind=ANY, may_fail=True, label_check=
         NATIVE,
         context=context_address(context),
         kernel=row_kernel(loop, context),
+        width=elements_per_pack(loop),
         outer=outer,
         rank=rank,
         nonempty=may_fail and any(getattr(step.op, "identity", None) is None for step in folds),

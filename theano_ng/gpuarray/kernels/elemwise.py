@@ -87,12 +87,12 @@ def vector_width(dtypes, ops=1):
     return width
 
 
-def _count_ops(op):
+def count_ops(op):
     """Return the length of the code of a scalar op, in elementary ops. The code of a special function counts as long as
     the longest code that is repeated.
     """
     if getattr(op, "_program", None) is not None:
-        return sum(_count_ops(inner.op) for inner in op._ensure_graph()[2])
+        return sum(count_ops(inner.op) for inner in op._ensure_graph()[2])
     return 1 if getattr(op, "scipy_name", None) in (None, "erf", "erfc") else _PACK_OPS
 
 
@@ -120,7 +120,7 @@ class _KernelSource:
         self.operands = range(len(operands))
         # The operands that are loaded or stored for each element, and the number of elements in their packs
         self.moving = [k for k in self.operands if self.accesses[k] != Access.HOISTED]
-        self.width = vector_width([self.dtypes[k] for k in self.moving], _count_ops(step.op))
+        self.width = vector_width([self.dtypes[k] for k in self.moving], count_ops(step.op))
 
     def contiguous_types(self):
         return (pygpu.SIZE, *[kind for k in self.operands for kind in self._types(k)])

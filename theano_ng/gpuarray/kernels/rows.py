@@ -4,6 +4,10 @@ A kernel processes a row in passes over its elements. An operation that needs th
 pass than the reduction. Each pass computes the values that it needs from the inputs again, or reads them from an output
 whose final value is not stored yet. On processors one thread processes a row, and on GPUs a group of threads processes
 one or several rows.
+
+On GPUs, a thread loads and stores packs of adjacent elements (`snippets.Pack`). The place of an element in its row
+decides which thread processes it, and in which order. If an array is not aligned or not contiguous, the same thread
+accesses the same elements one by one. Results therefore do not depend on the memory of arrays.
 """
 
 import functools
@@ -13,6 +17,8 @@ import numpy as np
 
 from theano_ng.gpuarray.fp16_help import work_dtype
 from theano_ng.gpuarray.kernels.device_kernel import DeviceKernel, flags_of
+from theano_ng.gpuarray.kernels.elemwise import count_ops, vector_width
+from theano_ng.gpuarray.kernels.row_loop import ELEMENT, ONE, ROW, Map, Number, Place, RowFold
 from theano_ng.gpuarray.kernels.scalar_code import (
     PROLOGUE,
     SupportCodeError,
@@ -22,161 +28,22 @@ from theano_ng.gpuarray.kernels.scalar_code import (
     store,
     work_type,
 )
+from theano_ng.gpuarray.kernels.snippets import Pack
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.loops.source import scalar_apply
 from theano_ng.scalar.op import c_cast
 from theano_ng.scalar.types import c_literal
 
-# The levels of values, as in tensor.reductions.row_program: a single value, a value for each row, one for each element.
-ONE, ROW, ELEMENT = 0, 1, 2
-
 # The maximum number of threads in a group; native/rows.c has the same value.
 GROUP = 256
 # Number of adjacent elements that a thread of a processor accumulates separately
 LANES = 32
+# Limits of the elements that a thread of a GPU loads before it uses the first of them: the bytes of their registers, and
+# the number of elementary ops that the thread applies to them.
+_LOADED_BYTES, _LOADED_OPS = 64, 256
 
 # Ops for which ``op(a, a)`` is ``a``. Their accumulators may start with the first element.
 _IDEMPOTENT = ("Maximum", "MaximumFromNothing", "Minimum", "AND", "OR")
-
-
-class RowInput(NamedTuple):
-    """An array that a row program reads.
-
-    Attributes
-    ----------
-    dtype : str
-    level : int
-    is_number : bool
-        Whether a value of the level ONE is passed to the kernel by value.
-    """
-
-    dtype: str
-    level: int
-    is_number: bool = False
-
-
-class Map(NamedTuple):
-    """The application of a scalar op to values of a row program.
-
-    Attributes
-    ----------
-    op : ScalarOp
-    arguments : tuple of int
-        Numbers of values.
-    dtype : str
-    level : int
-        ROW or ELEMENT.
-    """
-
-    op: object
-    arguments: tuple
-    dtype: str
-    level: int
-
-
-class RowFold(NamedTuple):
-    """A reduction of the elements of a row to one value.
-
-    Attributes
-    ----------
-    op : ScalarOp
-        A binary op that is associative and commutative, and that has an identity or is idempotent.
-    argument : int
-        The number of the value that is reduced.
-    accumulator, dtype : str
-        The dtypes of the accumulator and of the result.
-    """
-
-    op: object
-    argument: int
-    accumulator: str
-    dtype: str
-
-    @property
-    def level(self):
-        return ROW
-
-    @property
-    def arguments(self):
-        return (self.argument,)
-
-
-class Place(NamedTuple):
-    """The position of an element in its row, an int64."""
-
-    @property
-    def level(self):
-        return ELEMENT
-
-    @property
-    def dtype(self):
-        return "int64"
-
-    @property
-    def arguments(self):
-        return ()
-
-
-class Number(NamedTuple):
-    """A constant.
-
-    Attributes
-    ----------
-    dtype : str
-    value : number
-    """
-
-    dtype: str
-    value: object
-
-    @property
-    def level(self):
-        return ONE
-
-    @property
-    def arguments(self):
-        return ()
-
-
-class RowLoop(NamedTuple):
-    """A row program. Values are numbered: first the inputs, then the results of all steps.
-
-    Attributes
-    ----------
-    inputs : tuple of RowInput
-    steps : tuple of Map, RowFold, Place and Number
-        In the order of computation.
-    stores : tuple of int
-        The values that are outputs. Their level is ROW or ELEMENT.
-    """
-
-    inputs: tuple
-    steps: tuple
-    stores: tuple
-
-    @property
-    def values(self):
-        return [*self.inputs, *self.steps]
-
-    def has_several_operations(self):
-        """Return True; see `LoopProgram.has_several_operations`."""
-        return True
-
-    def __str__(self):
-        """Return the text of the program, one line for each step."""
-        levels = ("once", "for each row", "for each element")
-        lines = ["v%d = load %s, %s" % (k, x.dtype, levels[x.level]) for k, x in enumerate(self.inputs)]
-        for k, step in enumerate(self.steps, len(self.inputs)):
-            arguments = ", ".join(["v%d" % a for a in step.arguments])
-            text = "%s(%s)" % (getattr(step, "op", ""), arguments)
-            if isinstance(step, RowFold):
-                text = "fold of each row by " + text
-            elif isinstance(step, Place):
-                text = "position in the row"
-            elif isinstance(step, Number):
-                text = repr(step.value)
-            lines.append("v%d = %s %s" % (k, text, step.dtype))
-        return "\n".join([*lines, *["store v%d" % k for k in self.stores]])
 
 
 def row_kernel(loop, context):
@@ -200,11 +67,19 @@ def row_kernel(loop, context):
     return DeviceKernel(source.text, source.types, context, source.flags, source.support, program=loop)
 
 
+def elements_per_pack(loop):
+    """Return the number of adjacent elements that a thread of a GPU processes at a time, if the length of rows is a
+    multiple of it. Rows of other lengths have no packs.
+    """
+    return _row_source(loop).width
+
+
 class _Source(NamedTuple):
     text: str
     types: tuple
     flags: int
     support: tuple
+    width: int
 
 
 @functools.lru_cache(maxsize=512)
@@ -247,6 +122,7 @@ class _Writer:
         self.ready = self._ready()
         self.last_use = self._last_use()
         self.passes = list(self._passes())
+        self.width = self._width()
 
     def _steps(self):
         return enumerate(self.loop.steps, self.n_inputs)
@@ -346,7 +222,7 @@ class _Writer:
         lines += ["#ifdef GA_PROCESSOR", *self._for_processors(), "#else", *self._for_gpus(), "#endif", "}\n"]
         dtypes = [v.dtype for v in self.values] + [s.accumulator for s in self.loop.steps if isinstance(s, RowFold)]
         flags = flags_of(*dtypes) | (pygpu.USE_DOUBLE if self.doubles else 0)
-        return _Source("\n".join(lines), tuple(types), flags, tuple(self.support))
+        return _Source("\n".join(lines), tuple(types), flags, tuple(self.support), self.width)
 
     def _parameters(self):
         declared, types = ["ga_size tng_rows", "ga_size tng_length"], [pygpu.SIZE, pygpu.SIZE]
@@ -417,24 +293,25 @@ class _Writer:
         kind = work_type(self.values[k].dtype)
         return "{ %s tng_out;\n%s\ntng_v%d = tng_out; }" % (kind, self.codes[k].body, k)
 
-    def _element(self, plan, unit):
+    def _loaded(self, plan):
+        """Return the values that a pass reads for each element: inputs, and values that outputs contain."""
+        return [k for k in plan.elements if k in plan.held or k < self.n_inputs]
+
+    def _element(self, plan, loaded, stored):
         """Return the statements of a pass that compute values for element ``tng_i``.
 
-        `unit`: whether all inputs have unit strides along the row.
+        `loaded` and `stored` return the code of an element: of a value that the pass reads, and of an output.
         """
         lines = []
         for k in plan.elements:
             dtype = self.values[k].dtype
-            if k in plan.held:
-                lines.append(self._constant(k, load(dtype, "tng_y%d[tng_i]" % plan.held[k])))
-            elif k < self.n_inputs:
-                at = "tng_q%d[tng_i]" % k if unit else "tng_q%d[(ga_ssize)tng_i * tng_s%d]" % (k, k)
-                lines.append(self._constant(k, load(dtype, at)))
+            if k in plan.held or k < self.n_inputs:
+                lines.append(self._constant(k, load(dtype, loaded(k))))
             elif isinstance(self.values[k], Place):
                 lines.append(self._constant(k, "(npy_int64)tng_i"))
             else:
                 lines += ["%s tng_v%d;" % (work_type(dtype), k), self._map(k)]
-        return lines + [store(self.values[k].dtype, "tng_y%d[tng_i]" % o, "tng_v%d" % k) for k, o in plan.stored]
+        return lines + [store(self.values[k].dtype, stored(o), "tng_v%d" % k) for k, o in plan.stored]
 
     def _value(self, k):
         """Return the expression of the value that fold k accumulates, in the dtype of the accumulator."""
@@ -480,18 +357,26 @@ class _Writer:
                 lines += ["{", *self._pass_of_a_thread(plan, True), "}"]
         return [*lines, *self._end_row(), "}"]
 
+    def _element_of_a_thread(self, plan, unit):
+        """Return the statements for an element. `unit`: whether all inputs have unit strides along the row."""
+
+        def loaded(k):
+            if k in plan.held:
+                return "tng_y%d[tng_i]" % plan.held[k]
+            return "tng_q%d[tng_i]" % k if unit else "tng_q%d[(ga_ssize)tng_i * tng_s%d]" % (k, k)
+
+        return self._element(plan, loaded, "tng_y%d[tng_i]".__mod__)
+
     def _pass_of_a_thread(self, plan, unit):
-        folds = plan.folds
+        folds, element = plan.folds, self._element_of_a_thread(plan, unit)
         if not folds:
-            return ["for (ga_size tng_i = 0; tng_i < tng_length; ++tng_i) {", *self._element(plan, unit), "}"]
-        lines, first = [], [k for k in folds if self._start(k) is None]
-        for k in folds:
-            kind = work_type(self._acc(k))
-            lines.append("%s tng_acc%d = %s;" % (kind, k, self._start(k) or "0"))
+            return ["for (ga_size tng_i = 0; tng_i < tng_length; ++tng_i) {", *element, "}"]
+        lines = [self._declare_accumulator(k) for k in folds]
+        first = [k for k in folds if self._start(k) is None]
         if first:
             # Evaluate the first element without stores, to start the accumulators.
             lines += ["if (tng_length > 0) {", "const ga_size tng_i = 0;"]
-            lines += self._element(plan._replace(stored=[]), unit)
+            lines += self._element_of_a_thread(plan._replace(stored=[]), unit)
             lines += ["tng_acc%d = %s;" % (k, self._value(k)) for k in first]
             lines.append("}")
         lines += ["ga_size tng_from = 0;", "if (tng_length >= %d) {" % LANES]
@@ -500,26 +385,75 @@ class _Writer:
         lines += ["tng_lanes%d[tng_l] = tng_acc%d;" % (k, k) for k in folds]
         lines += ["}", "for (; tng_from + %d <= tng_length; tng_from += %d)" % (LANES, LANES)]
         lines += ["for (int tng_l = 0; tng_l < %d; ++tng_l) {" % LANES, "const ga_size tng_i = tng_from + tng_l;"]
-        lines += self._element(plan, unit)
+        lines += element
         lines += [self._combine(k, "tng_lanes%d[tng_l]" % k, self._value(k)) for k in folds]
         lines += ["}", "for (int tng_half = %d; tng_half > 0; tng_half /= 2)" % (LANES // 2)]
         lines.append("for (int tng_l = 0; tng_l < tng_half; ++tng_l) {")
         lines += [self._combine(k, "tng_lanes%d[tng_l]" % k, "tng_lanes%d[tng_l + tng_half]" % k) for k in folds]
         lines.append("}")
         lines += [self._combine(k, "tng_acc%d" % k, "tng_lanes%d[0]" % k) for k in folds]
-        lines += ["}", "for (ga_size tng_i = tng_from; tng_i < tng_length; ++tng_i) {", *self._element(plan, unit)]
+        lines += ["}", "for (ga_size tng_i = tng_from; tng_i < tng_length; ++tng_i) {", *element]
         lines += [self._combine(k, "tng_acc%d" % k, self._value(k)) for k in folds]
         return [*lines, "}", *[self._finish(k, "tng_acc%d" % k) for k in folds]]
 
     # -- GPUs: the first axis of a group is along a row, the second axis counts rows -----------------------------------
 
+    def _width(self):
+        """Return the number of elements of a pack, or 1 if there are no packs."""
+        moved = [*self.loop.inputs, *[self.values[k] for k in self.loop.stores]]
+        dtypes = [v.dtype for v in moved if v.level == ELEMENT]
+        return vector_width(dtypes, max([self._count_ops(plan) for plan in self.passes]))
+
+    def _count_ops(self, plan):
+        """Return the length of the code of a pass for one element, in elementary ops."""
+        steps = [self.values[k] for k in plan.elements if k >= self.n_inputs and k not in plan.held]
+        return len(plan.folds) + sum([count_ops(step.op) for step in steps if isinstance(step, Map)])
+
+    def _at_once(self, plan, most, width):
+        """Return the number of packs of each operand that a thread loads before it uses the first of them.
+
+        `most` is the largest number, a power of two. `width` is the number of elements of a pack.
+        """
+        size = sum([max(4, width * np.dtype(self.values[k].dtype).itemsize) for k in self._loaded(plan)])
+        while most > 1 and (most * size > _LOADED_BYTES or most * width * self._count_ops(plan) > _LOADED_OPS):
+            most //= 2
+        return most
+
     def _for_gpus(self):
         kinds = dict.fromkeys([self._acc(k) for k, s in self._steps() if isinstance(s, RowFold)])
+        packs = "tng_length %% %d || tng_length >= 0x80000000u ? 0 : (ga_uint)tng_length / %d"
         lines = ["LOCAL_MEM %s tng_local_%s[%d];" % (work_type(acc), acc, GROUP) for acc in kinds]
         lines += [
             "const ga_uint tng_slot = LID_1 * LDIM_0 + LID_0;",
-            "const ga_uint tng_active = tng_length < LDIM_0 ? (ga_uint)tng_length : LDIM_0;",
-            "for (ga_size tng_base = (ga_size)GID_0 * LDIM_1; tng_base < tng_rows; tng_base += (ga_size)GDIM_0 * LDIM_1) {",
+            "const ga_uint tng_packs = %s;" % (packs % (self.width, self.width) if self.width > 1 else "0"),
+            "const ga_size tng_units = tng_packs ? tng_packs : tng_length;",
+            "const ga_uint tng_active = tng_units < LDIM_0 ? (ga_uint)tng_units : LDIM_0;",
+        ]
+        if self.width == 1:
+            return lines + self._rows_of_a_group("tng_rows", self._loop_of_elements)
+        # A loop that contains barriers must not be inside a condition. Therefore one of the two loops has no rows.
+        lines.append("const ga_size tng_whole = tng_packs && %s ? tng_rows : 0;" % self._is_aligned())
+        lines += self._rows_of_a_group("tng_whole", self._loop_of_packs)
+        return lines + self._rows_of_a_group("tng_rows - tng_whole", self._loop_of_elements)
+
+    def _is_aligned(self):
+        """Return the condition that all rows of all operands are contiguous, and begin at the beginning of a vector."""
+        terms = []
+        for k, x in enumerate(self.loop.inputs):
+            if x.level == ELEMENT:
+                pack = Pack(x.dtype, self.width)
+                start = "(ga_size)tng_p%d | (ga_size)tng_r%d * %d" % (k, k, pack.size)
+                terms.append("tng_s%d == 1 && ((%s) & %d) == 0" % (k, start, pack.bytes - 1))
+        for o, k in enumerate(self.loop.stores):
+            if self.values[k].level == ELEMENT:
+                terms.append("((ga_size)tng_z%d & %d) == 0" % (o, Pack(self.values[k].dtype, self.width).bytes - 1))
+        return " && ".join(terms)
+
+    def _rows_of_a_group(self, rows, loop):
+        """Return the loop over the rows of a group. `loop` returns the loop of a pass over the elements of a row."""
+        lines = [
+            "for (ga_size tng_base = (ga_size)GID_0 * LDIM_1; tng_base < %s; tng_base += (ga_size)GDIM_0 * LDIM_1) {"
+            % rows,
             # Threads without a row compute the last row again, and store nothing.
             "const int tng_has_row = tng_base + LID_1 < tng_rows;",
             "const ga_size tng_row = tng_has_row ? tng_base + LID_1 : tng_rows - 1;",
@@ -528,21 +462,75 @@ class _Writer:
         for plan in self.passes:
             lines += [self._map(k) for k in plan.rows]
             if plan.elements:
-                lines += ["{", *self._pass_of_a_group(plan), "}"]
+                lines += ["{", *[self._declare_accumulator(k) for k in plan.folds]]
+                lines += ["if (tng_has_row) {", *loop(plan), "}", *self._end_folds(plan), "}"]
         return [*lines, "if (tng_has_row && LID_0 == 0) {", *self._end_row(), "}", "}"]
 
-    def _pass_of_a_group(self, plan):
+    def _loop_of_packs(self, plan):
+        """Return the loop of a pass over packs, which are loaded and stored as vectors."""
+        loaded, count = self._loaded(plan), self._at_once(plan, 2, self.width)
+        packs = {k: Pack(self.values[k].dtype, self.width) for k in (*loaded, *[k for k, _ in plan.stored])}
+        each = ["GA_UNROLL", "for (ga_uint tng_u = 0; tng_u < %d; ++tng_u) {" % count]
+        each += ["const ga_uint tng_at = tng_p + LDIM_0 * tng_u;", "if (tng_at < tng_packs) {"]
+        lines = ["for (ga_uint tng_p = LID_0; tng_p < tng_packs; tng_p += LDIM_0 * %d) {" % count]
+        lines += [packs[k].declare("tng_w%d[%d]" % (k, count)) for k in loaded]
+        lines += [*each, *[packs[k].move("tng_w%d[tng_u]" % k, self._array(plan, k), "tng_at") for k in loaded]]
+        lines += ["}", "}", *each, *[packs[k].declare("tng_x%d" % o) for k, o in plan.stored]]
+        lines += ["GA_UNROLL", "for (ga_uint tng_l = 0; tng_l < %d; ++tng_l) {" % self.width]
+        lines.append("const ga_size tng_i = (ga_size)tng_at * %d + tng_l;" % self.width)
+        lines += self._element(plan, "tng_w%d[tng_u].e[tng_l]".__mod__, "tng_x%d.e[tng_l]".__mod__)
+        lines += [*self._accumulate(plan, "tng_u == 0 && tng_l == 0 && tng_p == LID_0"), "}"]
+        lines += [packs[k].move("tng_x%d" % o, "tng_y%d" % o, "tng_at", True) for k, o in plan.stored]
+        return [*lines, "}", "}", "}"]
+
+    def _loop_of_elements(self, plan):
+        """Return the loop of a pass over elements, which are loaded and stored one by one.
+
+        A thread processes the same elements as in `_loop_of_packs`, in the same order. If the row has no packs, adjacent
+        threads process adjacent elements.
+        """
+        loaded, count = self._loaded(plan), self._at_once(plan, min(self.width, 4) if self.width > 1 else 4, 1)
+        each = ["GA_UNROLL", "for (ga_uint tng_l = 0; tng_l < %d; ++tng_l) {" % count]
+        each += ["const ga_size tng_i = tng_from + (ga_size)tng_next * tng_l;", "if (tng_i < tng_length) {"]
+        lines = ["const ga_uint tng_next = tng_packs ? 1 : LDIM_0;"]
+        lines.append("const ga_size tng_begin = tng_packs ? (ga_size)LID_0 * %d : LID_0;" % self.width)
+        lines.append("for (ga_size tng_from = tng_begin; tng_from < tng_length;) {")
+        lines += ["%s tng_w%d[%d];" % (element_type(self.values[k].dtype), k, count) for k in loaded]
+        lines += each
+        for k in loaded:
+            at = "tng_i" if k in plan.held else "(ga_ssize)tng_i * tng_s%d" % k
+            lines.append("tng_w%d[tng_l] = %s[%s];" % (k, self._array(plan, k), at))
+        lines += ["}", "}", *each, *self._element(plan, "tng_w%d[tng_l]".__mod__, "tng_y%d[tng_i]".__mod__)]
+        lines += [*self._accumulate(plan, "tng_l == 0 && tng_from == tng_begin"), "}", "}"]
+        lines.append("tng_from += (ga_size)tng_next * %d;" % count)
+        # Behind the end of a pack, skip the packs of the other threads.
+        skipped = "(ga_size)(LDIM_0 - 1) * %d" % self.width
+        lines.append("if (tng_packs && tng_from %% %d == 0) tng_from += %s;" % (self.width, skipped))
+        return [*lines, "}"]
+
+    def _array(self, plan, k):
+        """Return the name of the pointer to a row of a value that a pass reads."""
+        return "tng_y%d" % plan.held[k] if k in plan.held else "tng_q%d" % k
+
+    def _accumulate(self, plan, is_first):
+        """Return the statements that add an element to the accumulators of a thread.
+
+        `is_first`: the condition that it is the first element of the thread.
+        """
         lines = []
-        for k in plan.folds:
-            lines.append("%s tng_acc%d = %s;" % (work_type(self._acc(k)), k, self._start(k) or "0"))
-        lines.append("if (tng_has_row) for (ga_size tng_i = LID_0; tng_i < tng_length; tng_i += LDIM_0) {")
-        lines += self._element(plan, False)
         for k in plan.folds:
             combined = self._combine(k, "tng_acc%d" % k, self._value(k))
             if self._start(k) is None:
-                combined = "if (tng_i < LDIM_0) tng_acc%d = %s; else %s" % (k, self._value(k), combined)
+                combined = "if (%s) tng_acc%d = %s; else %s" % (is_first, k, self._value(k), combined)
             lines.append(combined)
-        lines.append("}")
+        return lines
+
+    def _declare_accumulator(self, k):
+        return "%s tng_acc%d = %s;" % (work_type(self._acc(k)), k, self._start(k) or "0")
+
+    def _end_folds(self, plan):
+        """Return the statements that combine the accumulators of all threads of a row."""
+        lines = []
         for k in plan.folds:
             acc, local = "tng_acc%d" % k, "tng_local_%s" % self._acc(k)
             upper = "if (LID_0 < tng_step && LID_0 + tng_step < tng_active)"

@@ -16,12 +16,13 @@ enum { ONE, ROW, ELEMENT };
  * operands: the inputs, then the outputs
  * context: a PyGpuContextObject
  * kernel: the kernel
+ * width: number of adjacent elements that a thread of a GPU processes at a time, if the length of rows is a multiple
  * outer: number of axes that count rows; the other axes are those of a row
  * rank: number of all axes
  * nonempty: whether a reduction has no result for a row without elements
  * kind: see `enum kind`
  * label_check: the kernel that checks the labels, or 0; site: the node's number for its errors */
-NATIVE_TABLE(rows, row_operand, operands, context, kernel, outer, rank, nonempty, kind, label_check, site);
+NATIVE_TABLE(rows, row_operand, operands, context, kernel, width, outer, rank, nonempty, kind, label_check, site);
 NATIVE_READER(rows)
 
 /* Threads in a group, as in kernels/rows.py. */
@@ -209,9 +210,9 @@ static int launch(const struct rows_params *params, size_t rows, size_t length, 
         if (!params->operands[k].is_output && params->operands[k].level == ELEMENT)
             args[n++] = (void *)&operands[k].element;
     }
-    size_t groups[2] = {1, 1}, group[2] = {1, 1}, most = (size_t)info->processors * 32;
+    size_t groups[2] = {1, 1}, group[2] = {1, 1}, most = (size_t)info->processors * 32, width = (size_t)params->width;
     if (info->warp > 1) {
-        group[0] = power_of_two(length);
+        group[0] = power_of_two(length % width ? length : length / width);
         group[1] = power_of_two(rows);
         if (group[1] > GROUP / group[0])
             group[1] = GROUP / group[0];

@@ -223,17 +223,19 @@ def rows():
     op = nnet.gpu_crossentropy_softmax_argmax_1hot_with_bias
     kernel = row_kernel(op.loop(["float32", "float32", "int64"], ["float32", "float32", "int64"]), ctx)
     kernel = kernel._replace(support=("#undef GA_PROCESSOR\n", *kernel.support)).build()
-    labels = INDICES % SHAPE[1]
-    x, b, y = [pygpu.array(v, context=ctx) for v in (VALUE, OTHER[0], labels)]
-    losses, argmax = pygpu.zeros(len(VALUE), "float32", context=ctx), pygpu.zeros(len(VALUE), "int64", context=ctx)
-    softmax = pygpu.zeros(SHAPE, "float32", context=ctx)
-    given = [*SHAPE, x, 0, SHAPE[1], 1, b, 0, 0, 1, y, 0, 1, losses, 0, softmax, 0, argmax, 0]
-    kernel(*given, gs=(1, 1), ls=(16, 4))
-    powers = np.exp(VALUE + OTHER[0])
-    expected = powers / powers.sum(1, keepdims=True)
-    np.testing.assert_allclose(np.asarray(softmax), expected, rtol=1e-5)
-    np.testing.assert_allclose(np.asarray(losses), -np.log(expected[np.arange(len(VALUE)), labels]), rtol=1e-4)
-    np.testing.assert_array_equal(np.asarray(argmax), expected.argmax(1))
+    # Rows without packs; rows of three packs, as vectors and one element at a time
+    for length, first in ((9, 0), (12, 0), (12, 1)):
+        value, bias, labels = VALUE.ravel()[: 3 * length].reshape(3, length), OTHER.ravel()[:length], INDICES[:3] % 9
+        x, b = [pygpu.array(np.append(np.zeros(first, "float32"), v), context=ctx) for v in (value, bias)]
+        y, losses, argmax = [pygpu.array(v, context=ctx) for v in (labels, np.zeros(3, "float32"), labels * 0)]
+        softmax = pygpu.zeros((3, length), "float32", context=ctx)
+        given = [3, length, x, 4 * first, length, 1, b, 4 * first, 0, 1, y, 0, 1, losses, 0, softmax, 0, argmax, 0]
+        kernel(*given, gs=(1, 1), ls=(16, 4))
+        powers = np.exp(value + bias)
+        expected = powers / powers.sum(1, keepdims=True)
+        np.testing.assert_allclose(np.asarray(softmax), expected, rtol=1e-5)
+        np.testing.assert_allclose(np.asarray(losses), -np.log(expected[np.arange(3), labels]), rtol=1e-4)
+        np.testing.assert_array_equal(np.asarray(argmax), expected.argmax(1))
 
 
 def sorting():

@@ -11,7 +11,8 @@ from theano_ng.compile import DebugMode
 from theano_ng.compile.mode import get_default_mode, get_mode
 from theano_ng.configdefaults import config
 from theano_ng.gpuarray import nnet
-from theano_ng.gpuarray.kernels.rows import ELEMENT, ONE, ROW, RowInput, row_kernel
+from theano_ng.gpuarray.kernels.row_loop import ELEMENT, ONE, ROW, RowInput
+from theano_ng.gpuarray.kernels.rows import row_kernel
 from theano_ng.gpuarray.kernels.scalar_code import SupportCodeError
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.gpuarray.rows import LoopBuilder

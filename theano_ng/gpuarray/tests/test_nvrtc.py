@@ -18,7 +18,16 @@ from theano_ng.gpuarray.device.tests import native
 from theano_ng.gpuarray.kernels import device_kernel, samples
 from theano_ng.gpuarray.kernels.elemwise import elemwise_kernels
 from theano_ng.gpuarray.kernels.reduce import reduce_kernels, reduction_program
+from theano_ng.gpuarray.kernels.row_loop import ELEMENT, ONE, RowInput
+from theano_ng.gpuarray.kernels.rows import row_kernel
+from theano_ng.gpuarray.nnet import (
+    gpu_crossentropy_softmax_1hot_with_bias_dx,
+    gpu_crossentropy_softmax_argmax_1hot_with_bias,
+    gpu_softmax,
+    gpu_softmax_grad,
+)
 from theano_ng.gpuarray.pygpu import gpuarray
+from theano_ng.gpuarray.rows import LoopBuilder
 from theano_ng.gpuarray.tests.cluda_kernels import CLUDA
 from theano_ng.loops.program import elementwise_program
 
@@ -154,6 +163,23 @@ class TestNvrtc12(TestNvrtc):
     version = 12
 
 
+def row_loops(dtype):
+    """Return row programs: name -> the program, and the number of operands that its first pass loads."""
+    builder = LoopBuilder([RowInput(dtype, ELEMENT), RowInput(dtype, ELEMENT), RowInput("float32", ONE)])
+    centred = builder.map(scalar.sub, 0, builder.map(scalar.true_div, builder.fold(scalar.add, 0, "float32"), 2))
+    squares = builder.fold(scalar.add, builder.map(scalar.sqr, centred), "float32")
+    deviation = builder.map(scalar.sqrt, builder.map(scalar.true_div, squares, 2))
+    scaled = builder.map(scalar.mul, builder.map(scalar.true_div, centred, deviation), 1, dtype=dtype)
+    entropy, gradient = gpu_crossentropy_softmax_argmax_1hot_with_bias, gpu_crossentropy_softmax_1hot_with_bias_dx
+    return {
+        "normalization": (builder.loop(scaled), 1),
+        "softmax": (gpu_softmax.loop([dtype], dtype), 1),
+        "gradient of softmax": (gpu_softmax_grad.loop([dtype] * 2, dtype), 2),
+        "cross-entropy": (entropy.loop([dtype, dtype, "int32"], [dtype, dtype, "int32"]), 2),
+        "gradient of cross-entropy": (gradient.loop([dtype, dtype, "int32"], [dtype]), 1),
+    }
+
+
 class TestInstructions(unittest.TestCase):
     """Tests of the instructions by which kernels access memory, as the disassembler nvdisasm prints them."""
 
@@ -168,6 +194,10 @@ class TestInstructions(unittest.TestCase):
 
     def instructions(self, text, architecture):
         """Return the names of the instructions of a program, in order."""
+        return self.compiled(text, architecture)[0]
+
+    def compiled(self, text, architecture):
+        """Return the names of the instructions of a program, and the compiler's log."""
         binary, said = self.compiler.compile(text, 0, "", architecture)
         self.assertTrue(binary, said)
         with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
@@ -175,7 +205,7 @@ class TestInstructions(unittest.TestCase):
             file.flush()
             command = [self.disassembler, "-c", file.name]
             listing = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
-        return re.findall(r"/\*[0-9a-f]{4,}\*/\s+(?:\{\s*)?(?:@!?\w+\s+)?([A-Z][\w.]*)", listing)
+        return re.findall(r"/\*[0-9a-f]{4,}\*/\s+(?:\{\s*)?(?:@!?\w+\s+)?([A-Z][\w.]*)", listing), said
 
     def of_kernel(self, kernel, architecture):
         return self.instructions(device_kernel.program([kernel])[0], architecture)
@@ -204,6 +234,21 @@ class TestInstructions(unittest.TestCase):
                     ]
                     self.assertTrue(all(name.startswith("LDG.E.128") for name in following[:4]), following)
                     self.assertTrue(any(name.startswith("SHFL.DOWN") for name in names))
+
+    def test_rows(self):
+        """Two vectors of each operand are loaded before the first of them is used, and results are stored as vectors."""
+        for dtype, architecture in itertools.product(("float32", "float16"), ARCHITECTURES):
+            for name, (loop, operands) in row_loops(dtype).items():
+                with self.subTest(name, dtype=dtype, architecture=architecture):
+                    names, said = self.compiled(device_kernel.program([row_kernel(loop, None)])[0], architecture)
+                    (registers,), spilled = usage(said)
+                    self.assertFalse(any(spilled), said)
+                    self.assertLessEqual(registers * GROUP * 2, REGISTERS)
+                    first = next(i for i, name in enumerate(names) if name.startswith("LDG.E.128"))
+                    kinds = ("LDG.E.128", "FADD", "FMUL", "FFMA", "FSETP", "FMNMX", "HADD2")
+                    following = [name for name in names[first:] if name.startswith(kinds)][: 2 * operands]
+                    self.assertTrue(all(name.startswith("LDG.E.128") for name in following), following)
+                    self.assertTrue(any(name.startswith("STG.E.128") for name in names))
 
     def test_transposition(self):
         """A thread loads its four elements of a tile before it stores the first of them."""
