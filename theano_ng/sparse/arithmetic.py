@@ -8,6 +8,7 @@ from theano_ng.scalar import upcast
 from theano_ng.sparse.common import compressed, in_type_of, same_shapes, zero_gradient
 from theano_ng.sparse.conversion import SparseFromDense, as_format, dense_from_sparse, sp_ones_like
 from theano_ng.sparse.reductions import sp_sum
+from theano_ng.sparse.structured import conj_if_complex, real_if_real
 from theano_ng.sparse.type import SparseType
 from theano_ng.sparse.values import copy_if_shared, matrix_of, rebuilt
 from theano_ng.sparse.var import as_sparse_or_tensor_variable
@@ -45,13 +46,10 @@ def _sparse(gz, format):
 
 def _gradient(x, value):
     """Return the gradient `value()` in the type of `x`, or zeros if `x` has an integer dtype."""
-    return (
-        zero_gradient(x)
-        if x.dtype in DISCRETE
-        else in_type_of(x, value())
-        if isinstance(x.type, SparseType)
-        else value()
-    )
+    if x.dtype in DISCRETE:
+        return zero_gradient(x)
+    gradient = real_if_real(x, value())
+    return in_type_of(x, gradient) if isinstance(x.type, SparseType) else gradient
 
 
 def _lines_of_entries(x):
@@ -257,7 +255,7 @@ class MulSS(Op):
     def grad(self, inputs, gout):
         x, y = inputs
         (gz,) = gout
-        return [_gradient(x, lambda: y * gz), _gradient(y, lambda: x * gz)]
+        return [_gradient(x, lambda: conj_if_complex(y) * gz), _gradient(y, lambda: conj_if_complex(x) * gz)]
 
     def infer_shape(self, node, shapes):
         return [shapes[0]]
@@ -296,10 +294,11 @@ class MulSD(Op):
         (gz,) = gout
 
         def for_y():
-            product = mul_s_d(x, gz) if not isinstance(gz.type, SparseType) else x * gz
+            factor = conj_if_complex(x)
+            product = mul_s_d(factor, gz) if not isinstance(gz.type, SparseType) else factor * gz
             return sp_sum(product, sparse_grad=True) if y.ndim == 0 else dense_from_sparse(product)
 
-        return [_gradient(x, lambda: gz * y), _gradient(y, for_y)]
+        return [_gradient(x, lambda: gz * conj_if_complex(y)), _gradient(y, for_y)]
 
     def infer_shape(self, node, shapes):
         return [shapes[0]]
@@ -332,7 +331,10 @@ class MulSV(Op):
     def grad(self, inputs, gout):
         x, y = inputs
         gz = _sparse(gout[0], x.format)
-        return [_gradient(x, lambda: mul_s_v(gz, y)), _gradient(y, lambda: sp_sum(x * gz, axis=0, sparse_grad=True))]
+        return [
+            _gradient(x, lambda: mul_s_v(gz, conj_if_complex(y))),
+            _gradient(y, lambda: sp_sum(conj_if_complex(x) * gz, axis=0, sparse_grad=True)),
+        ]
 
     def infer_shape(self, node, ins_shapes):
         return [ins_shapes[0]]

@@ -7,7 +7,7 @@ from theano_ng.gof.graph import Apply, Variable
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
 from theano_ng.scalar import upcast
-from theano_ng.sparse.arithmetic import coordinates, with_data
+from theano_ng.sparse.arithmetic import _gradient, coordinates, with_data
 from theano_ng.sparse.common import compressed, in_type_of, zero_gradient
 from theano_ng.sparse.conversion import (
     CSC,
@@ -20,6 +20,7 @@ from theano_ng.sparse.conversion import (
     sp_ones_like,
 )
 from theano_ng.sparse.shaping import transpose
+from theano_ng.sparse.structured import conj_if_complex, real_if_real
 from theano_ng.sparse.type import SparseType
 from theano_ng.sparse.values import CLASSES, check_pattern, copy_if_shared, matrix_of
 from theano_ng.sparse.var import as_sparse_or_tensor_variable, as_sparse_variable
@@ -124,6 +125,7 @@ class Dot(Op):
             if v.dtype in DISCRETE:
                 gradients.append(zero_gradient(v))
                 continue
+            other = conj_if_complex(other)
             if gz.ndim == 1 and v.ndim == 2:
                 # The gradient with respect to the matrix of a matrix-vector product is an outer product.
                 outer = (gz, other) if first else (other, gz)
@@ -132,6 +134,7 @@ class Dot(Op):
                 turned = transpose(other) if _is_sparse(other) else other.T
                 factors = (gz, turned) if first else (turned, gz)
                 gradient = (dot if _is_sparse(other) else tensor_dot)(*factors)
+            gradient = real_if_real(v, gradient)
             gradients.append(gradient if _is_sparse(v) else patternbroadcast(gradient, v.broadcastable))
         return gradients
 
@@ -215,17 +218,14 @@ class StructuredDot(Op):
         if _is_sparse(b):
             if not _is_sparse(gz):
                 gz = SparseFromDense(a.format)(gz)
-            ga = lambda: sp_ones_like(a) * _structured_dot(gz, transpose(b))
-            gb = lambda: sp_ones_like(b) * _structured_dot(transpose(a), gz)
+            ga = lambda: sp_ones_like(a) * _structured_dot(gz, transpose(conj_if_complex(b)))
+            gb = lambda: sp_ones_like(b) * _structured_dot(transpose(conj_if_complex(a)), gz)
         else:
             if _is_sparse(gz):
                 gz = dense_from_sparse(gz)
-            ga = lambda: structured_dot_grad(a, b, gz)
-            gb = lambda: patternbroadcast(_structured_dot(transpose(a), gz), b.broadcastable)
-        return [
-            zero_gradient(a) if a.dtype in DISCRETE else in_type_of(a, ga()),
-            zero_gradient(b) if b.dtype in DISCRETE else in_type_of(b, gb()) if _is_sparse(b) else gb(),
-        ]
+            ga = lambda: structured_dot_grad(a, conj_if_complex(b), gz)
+            gb = lambda: patternbroadcast(_structured_dot(transpose(conj_if_complex(a)), gz), b.broadcastable)
+        return [_gradient(a, ga), _gradient(b, gb)]
 
     def infer_shape(self, node, shapes):
         return [(shapes[0][0], shapes[1][1])]
@@ -324,12 +324,10 @@ class _StructuredDotGrad(NativeOp, Op):
         return [
             DisconnectedType()(),
             DisconnectedType()(),
-            zero_gradient(b)
-            if b.dtype in DISCRETE
-            else patternbroadcast(_structured_dot(transpose(matrix), g_ab), b.broadcastable),
-            zero_gradient(g_ab)
-            if g_ab.dtype in DISCRETE
-            else patternbroadcast(_structured_dot(matrix, b), g_ab.broadcastable),
+            _gradient(
+                b, lambda: patternbroadcast(_structured_dot(transpose(matrix), conj_if_complex(g_ab)), b.broadcastable)
+            ),
+            _gradient(g_ab, lambda: patternbroadcast(_structured_dot(matrix, conj_if_complex(b)), g_ab.broadcastable)),
         ]
 
     def connection_pattern(self, node):
@@ -452,11 +450,12 @@ class TrueDot(Op):
             raise NotImplementedError("%s has no gradient for vectors: give it a matrix of one column" % self)
         if not _is_sparse(gz):
             gz = SparseFromDense(x.format)(gz)
-        turned = transpose(y) if _is_sparse(y) else y.T
-        gx = zero_gradient(x) if x.dtype in DISCRETE else in_type_of(x, TrueDot(self.grad_preserves_dense)(gz, turned))
+        other = conj_if_complex(y)
+        turned = transpose(other) if _is_sparse(y) else other.T
+        gx = _gradient(x, lambda: TrueDot(self.grad_preserves_dense)(gz, turned))
         if y.dtype in DISCRETE:
             return [gx, zero_gradient(y)]
-        gy = TrueDot(self.grad_preserves_dense)(transpose(x), gz)
+        gy = real_if_real(y, TrueDot(self.grad_preserves_dense)(transpose(conj_if_complex(x)), gz))
         if _is_sparse(y):
             gy = in_type_of(y, gy)
         elif self.grad_preserves_dense:
@@ -542,13 +541,11 @@ class SamplingDot(Op):
         if not _is_sparse(gz):
             gz = SparseFromDense(p.format)(gz)
 
-        def gradient(v, value):
-            return zero_gradient(v) if v.dtype in DISCRETE else value()
-
+        factors, left, right = [conj_if_complex(v) for v in (p, x, y)]
         return [
-            gradient(x, lambda: patternbroadcast(dot(p * gz, y), x.broadcastable)),
-            gradient(y, lambda: patternbroadcast(dot(transpose(p * gz), x), y.broadcastable)),
-            gradient(p, lambda: in_type_of(p, gz * sampling_dot(x, y, sp_ones_like(p)))),
+            _gradient(x, lambda: patternbroadcast(dot(factors * gz, right), x.broadcastable)),
+            _gradient(y, lambda: patternbroadcast(dot(transpose(factors * gz), left), y.broadcastable)),
+            _gradient(p, lambda: gz * sampling_dot(left, right, sp_ones_like(p))),
         ]
 
     def infer_shape(self, node, ins_shapes):

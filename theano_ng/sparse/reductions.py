@@ -10,6 +10,7 @@ from theano_ng.gof.op import Op
 from theano_ng.sparse.common import compressed, in_type_of, zero_gradient
 from theano_ng.sparse.conversion import SparseFromDense, sp_ones_like
 from theano_ng.sparse.shaping import transpose
+from theano_ng.sparse.structured import conj_if_complex, real_if_real
 from theano_ng.sparse.type import SparseType
 from theano_ng.sparse.values import matrix_of, rebuilt
 from theano_ng.sparse.var import as_sparse_variable
@@ -173,9 +174,9 @@ def _scale_gradients(scale, inputs, gout, summed):
     (gz,) = gout
     if not isinstance(gz.type, SparseType):
         gz = SparseFromDense(x.format)(gz)
-    gx = zero_gradient(x) if x.dtype in DISCRETE else in_type_of(x, scale(gz, s))
-    gs = zero_gradient(s) if s.dtype in DISCRETE else sp_sum(x * gz, axis=summed, sparse_grad=True)
-    return [gx, gs]
+    gx = zero_gradient(x) if x.dtype in DISCRETE else in_type_of(x, scale(gz, conj_if_complex(s)))
+    gs = zero_gradient(s) if s.dtype in DISCRETE else sp_sum(conj_if_complex(x) * gz, axis=summed, sparse_grad=True)
+    return [gx, real_if_real(s, gs)]
 
 
 def col_scale(x, s):
