@@ -12,17 +12,34 @@ from theano_ng.gpuarray.kernels.row_loop import ELEMENT, ONE, ROW, RowInput
 from theano_ng.gpuarray.kernels.rows import row_kernel
 from theano_ng.gpuarray.op import GpuOp
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
-from theano_ng.gpuarray.rows import ANY, CROSSENTROPY, CROSSENTROPY_GRAD, SOFTMAX, SOFTMAX_GRAD, LoopBuilder, row_code
+from theano_ng.gpuarray.rows import (
+    ANY,
+    CROSSENTROPY,
+    CROSSENTROPY_GRAD,
+    ONEHOT,
+    ONEHOT_GRAD,
+    SOFTMAX,
+    SOFTMAX_GRAD,
+    LoopBuilder,
+    row_code,
+)
 from theano_ng.gpuarray.transfers import as_gpuarray_variable, host_from_gpu, infer_context_name
 from theano_ng.gpuarray.twin import WideTwinOp, at_least_float32, came_from_host, on_host
 from theano_ng.gpuarray.type import GpuArrayType
 from theano_ng.scalar import basic as scalar
 from theano_ng.scalar import upcast
 from theano_ng.tensor.constant import as_tensor_variable
-from theano_ng.tensor.nnet.crossentropy import CrossentropySoftmax1HotWithBiasDx, CrossentropySoftmaxArgmax1HotWithBias
+from theano_ng.tensor.nnet.crossentropy import (
+    CrossentropyCategorical1Hot,
+    CrossentropyCategorical1HotGrad,
+    CrossentropySoftmax1HotWithBiasDx,
+    CrossentropySoftmaxArgmax1HotWithBias,
+)
 from theano_ng.tensor.nnet.softmax import LogSoftmax, Softmax, SoftmaxGrad, SoftmaxWithBias
 
 __all__ = [
+    "GpuCrossentropyCategorical1Hot",
+    "GpuCrossentropyCategorical1HotGrad",
     "GpuCrossentropySoftmax1HotWithBiasDx",
     "GpuCrossentropySoftmaxArgmax1HotWithBias",
     "GpuLabels",
@@ -30,6 +47,8 @@ __all__ = [
     "GpuSoftmax",
     "GpuSoftmaxGrad",
     "GpuSoftmaxWithBias",
+    "gpu_crossentropy_categorical_1hot",
+    "gpu_crossentropy_categorical_1hot_grad",
     "gpu_crossentropy_softmax_1hot_with_bias_dx",
     "gpu_crossentropy_softmax_argmax_1hot_with_bias",
     "gpu_labels",
@@ -198,7 +217,7 @@ gpu_labels = GpuLabels()
 
 
 class _CrossentropyOp(_RowOp):
-    """A base class of cross-entropies of softmax with labels, the last input.
+    """A base class of cross-entropies with labels, the last input.
 
     Labels from the host are checked on the host (`GpuLabels`). Other labels are checked by a kernel, and the next call
     that waits for the device raises the error.
@@ -215,7 +234,7 @@ class _CrossentropyOp(_RowOp):
         if on_device:
             labels = as_gpuarray_variable(labels, context_name)
         else:
-            labels = gpu_labels(host.inputs[-1], arrays[1])  # this array has an element for each class
+            labels = gpu_labels(host.inputs[-1], arrays[-1])  # this array has an element for each class
         return self.on_device([*arrays, labels], host, context_name)
 
     def native_code(self, node):
@@ -290,10 +309,45 @@ class GpuCrossentropySoftmax1HotWithBiasDx(_CrossentropyOp):
         return program.loop(program.as_dtype(program.map(scalar.sub, product, removed), results[0]))
 
 
+class GpuCrossentropyCategorical1Hot(_CrossentropyOp):
+    """Cross-entropy of distributions with labels: ``-log(coding_dist[i, true_one_of_n[i]])``.
+
+    Inputs: coding_dist (m, n), true_one_of_n (m) integers. Output: (m).
+    """
+
+    host_class, kind = CrossentropyCategorical1Hot, ONEHOT
+
+    def loop(self, dtypes, results, level=ELEMENT):
+        program = _Program([RowInput(dtype, place) for dtype, place in zip(dtypes, (ELEMENT, ROW))])
+        is_label = program.map(scalar.eq, program.place(), 1, dtype="bool")
+        zero = program.number(program.work, 0)
+        of_label = program.fold(scalar.add, program.map(scalar.switch, is_label, program.read(0), zero))
+        return program.loop(program.as_dtype(program.map(scalar.neg, program.map(scalar.log, of_label)), results[0]))
+
+
+class GpuCrossentropyCategorical1HotGrad(_CrossentropyOp):
+    """Gradient of `GpuCrossentropyCategorical1Hot` with respect to the distributions.
+
+    Inputs: g_y (m), coding_dist (m, n), true_one_of_n (m) integers. Output: zeros (m, n), except for
+    ``-g_y[i] / coding_dist[i, y]`` at [i, y], where y is true_one_of_n[i].
+    """
+
+    host_class, kind = CrossentropyCategorical1HotGrad, ONEHOT_GRAD
+
+    def loop(self, dtypes, results, level=ROW):
+        program = _Program([RowInput(dtype, place) for dtype, place in zip(dtypes, (ROW, ELEMENT, ROW))])
+        quotient = program.map(scalar.true_div, program.map(scalar.neg, program.read(0)), program.read(1))
+        is_label = program.map(scalar.eq, program.place(), 2, dtype="bool")
+        gradient = program.map(scalar.switch, is_label, quotient, program.number(program.work, 0))
+        return program.loop(program.as_dtype(gradient, results[0]))
+
+
 gpu_softmax, gpu_softmax_with_bias = GpuSoftmax(), GpuSoftmaxWithBias()
 gpu_log_softmax, gpu_softmax_grad = GpuLogSoftmax(), GpuSoftmaxGrad()
 gpu_crossentropy_softmax_argmax_1hot_with_bias = GpuCrossentropySoftmaxArgmax1HotWithBias()
 gpu_crossentropy_softmax_1hot_with_bias_dx = GpuCrossentropySoftmax1HotWithBiasDx()
+gpu_crossentropy_categorical_1hot = GpuCrossentropyCategorical1Hot()
+gpu_crossentropy_categorical_1hot_grad = GpuCrossentropyCategorical1HotGrad()
 
 
 def kernel_samples():
@@ -305,5 +359,7 @@ def kernel_samples():
         entropy, gradient = gpu_crossentropy_softmax_argmax_1hot_with_bias, gpu_crossentropy_softmax_1hot_with_bias_dx
         loops.append(entropy.loop([dtype, dtype, "int32"], [dtype, dtype, "int32"]))
         loops.append(gradient.loop([dtype, dtype, "int64"], [dtype]))
+        loops.append(gpu_crossentropy_categorical_1hot.loop([dtype, "int32"], [dtype]))
+        loops.append(gpu_crossentropy_categorical_1hot_grad.loop([dtype, dtype, "int64"], [dtype]))
         found.append(sample("softmax, %s" % dtype, [row_kernel(loop, None) for loop in loops]))
     return found

@@ -56,7 +56,7 @@ class LoopBuilder:
 
 
 # Kinds of nodes, as in native/rows.c. Each kind except ANY has its own error messages.
-ANY, SOFTMAX, SOFTMAX_GRAD, CROSSENTROPY, CROSSENTROPY_GRAD = range(5)
+ANY, SOFTMAX, SOFTMAX_GRAD, CROSSENTROPY, CROSSENTROPY_GRAD, ONEHOT, ONEHOT_GRAD = range(7)
 
 
 def row_code(loop, inputs, outputs, outer, kind=ANY, may_fail=True, label_check=0, site=0):
@@ -70,8 +70,8 @@ def row_code(loop, inputs, outputs, outer, kind=ANY, may_fail=True, label_check=
     outer : int
         The number of axes that count rows.
     kind : int
-        ANY, SOFTMAX, ... Only inputs of the kind ANY broadcast. The last input of CROSSENTROPY and CROSSENTROPY_GRAD
-        contains the labels.
+        ANY, SOFTMAX, ... Only inputs of the kind ANY broadcast. The last input of the cross-entropies contains the
+        labels.
     may_fail : bool
         Whether rows without elements raise an error if a reduction has no identity.
     label_check : DeviceKernel or 0

@@ -29,7 +29,7 @@ NATIVE_READER(rows)
 enum { GROUP = 256 };
 
 /* Kinds of nodes. Each kind except ANY has its own error messages. The last input of the cross-entropies contains labels. */
-enum kind { ANY, SOFTMAX, SOFTMAX_GRAD, CROSSENTROPY, CROSSENTROPY_GRAD };
+enum kind { ANY, SOFTMAX, SOFTMAX_GRAD, CROSSENTROPY, CROSSENTROPY_GRAD, ONEHOT, ONEHOT_GRAD };
 
 /* Raise ValueError: axis `axis` of input `first` has `expected` elements, but axis `own_axis` of input `number` has
  * `here` elements. */
@@ -47,6 +47,15 @@ static int mismatch(enum kind kind, int first, int axis, size_t expected, int nu
         text = "y_idx must have as many elements as x has rows";
     else if (kind == CROSSENTROPY_GRAD && number == 2)
         text = "y_idx must have as many elements as sm has rows";
+    else if (kind == ONEHOT)
+        text = "true_one_of_n must have as many elements as coding_dist has rows";
+    else if (kind == ONEHOT_GRAD) {
+        text = "g_y and true_one_of_n must have as many elements as coding_dist has rows";
+        if (number == 1) {
+            before = expected;
+            after = here;
+        }
+    }
     else if (kind == CROSSENTROPY_GRAD) {
         text = "dy must have one element or as many as sm has rows";
         before = expected;

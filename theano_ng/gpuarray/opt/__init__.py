@@ -138,7 +138,8 @@ __getattr__, __dir__, _ = lazy_names(
         ),
         "theano_ng.gpuarray.opt.indices": "local_gpua_advanced_incsubtensor1 local_gpua_subtensor",
         "theano_ng.gpuarray.opt.lifts": (
-            "local_gpu_alloc_diag local_gpu_extract_diag local_gpu_maxandargmax local_gpua_advanced_boolean_incsubtensor "
+            "local_gpu_alloc_diag local_gpu_crossentropycategorical1hot local_gpu_crossentropycategorical1hotgrad "
+            "local_gpu_extract_diag local_gpu_maxandargmax local_gpua_advanced_boolean_incsubtensor "
             "local_gpua_advanced_boolean_subtensor local_gpua_advanced_incsubtensor local_gpua_advanced_subtensor "
             "local_gpua_advanced_subtensor1 local_gpua_alloc_empty local_gpua_contiguous "
             "local_gpua_crossentropysoftmax1hotwithbiasdx local_gpua_crossentropysoftmaxargmax1hotwithbias "

@@ -13,6 +13,8 @@ from theano_ng.gpuarray.basic_ops import (
 from theano_ng.gpuarray.elemwise import GpuDimShuffle
 from theano_ng.gpuarray.neighbours import GpuImages2Neibs, GpuImages2NeibsGrad
 from theano_ng.gpuarray.nnet import (
+    gpu_crossentropy_categorical_1hot,
+    gpu_crossentropy_categorical_1hot_grad,
     gpu_crossentropy_softmax_1hot_with_bias_dx,
     gpu_crossentropy_softmax_argmax_1hot_with_bias,
     gpu_log_softmax,
@@ -44,7 +46,12 @@ from theano_ng.tensor.indexing.advanced import (
     AdvancedSubtensor1,
 )
 from theano_ng.tensor.indexing.subtensor import IncSubtensor
-from theano_ng.tensor.nnet.crossentropy import CrossentropySoftmax1HotWithBiasDx, CrossentropySoftmaxArgmax1HotWithBias
+from theano_ng.tensor.nnet.crossentropy import (
+    CrossentropyCategorical1Hot,
+    CrossentropyCategorical1HotGrad,
+    CrossentropySoftmax1HotWithBiasDx,
+    CrossentropySoftmaxArgmax1HotWithBias,
+)
 from theano_ng.tensor.nnet.neighbours import Images2Neibs, Images2NeibsGrad
 from theano_ng.tensor.nnet.softmax import LogSoftmax, Softmax, SoftmaxGrad, SoftmaxWithBias
 from theano_ng.tensor.reductions.extremes import MaxAndArgmax
@@ -119,6 +126,13 @@ LIFTS = (
     (CrossentropySoftmax1HotWithBiasDx, "local_gpua_crossentropysoftmax1hotwithbiasdx", None,
      lambda op, context: gpu_crossentropy_softmax_1hot_with_bias_dx,
      "CrossentropySoftmax1HotWithBiasDx()(host(a), host(A), i)  ->  host(gpu_crossentropy_softmax_1hot_with_bias_dx(a, A, i))"),
+    (CrossentropyCategorical1Hot, "local_gpu_crossentropycategorical1hot", None,
+     lambda op, context: gpu_crossentropy_categorical_1hot,
+     "CrossentropyCategorical1Hot()(host(A), i)  ->  host(gpu_crossentropy_categorical_1hot(A, i))"),
+    (CrossentropyCategorical1HotGrad, "local_gpu_crossentropycategorical1hotgrad", None,
+     lambda op, context: gpu_crossentropy_categorical_1hot_grad,
+     "CrossentropyCategorical1HotGrad()(host(a), host(A), i)"
+     "  ->  host(gpu_crossentropy_categorical_1hot_grad(a, A, i))"),
     (SortOp, "local_gpua_sort", None, lambda op, context: GpuSortOp(op.kind, op.order),
      "SortOp('stable')(host(A), 0)  ->  host(GpuSortOp('stable')(A, 0))"),
     (ArgSortOp, "local_gpua_argsort", None, lambda op, context: GpuArgSortOp(op.kind, op.order),

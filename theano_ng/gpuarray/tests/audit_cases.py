@@ -148,8 +148,8 @@ def _finite_kernels(values):
 
 
 def _labelled(op):
-    """Return a callable that applies an Op to two arrays on the device and to labels on the host."""
-    return lambda *inputs: op(*[as_gpuarray_variable(v, NAME) for v in inputs[:2]], inputs[2])
+    """Return a callable that applies an Op to arrays on the device and to labels on the host."""
+    return lambda *inputs: op(*[as_gpuarray_variable(v, NAME) for v in inputs[:-1]], inputs[-1])
 
 
 def _filled(x):
@@ -345,6 +345,12 @@ def cases():
         (
             "GpuCrossentropySoftmax1HotWithBiasDx",
             _labelled(nnet.gpu_crossentropy_softmax_1hot_with_bias_dx),
+            [X[:, 0], UNIT, ROWS],
+        ),
+        ("GpuCrossentropyCategorical1Hot", _labelled(nnet.gpu_crossentropy_categorical_1hot), [UNIT, ROWS]),
+        (
+            "GpuCrossentropyCategorical1HotGrad",
+            _labelled(nnet.gpu_crossentropy_categorical_1hot_grad),
             [X[:, 0], UNIT, ROWS],
         ),
     ]

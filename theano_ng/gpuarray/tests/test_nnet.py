@@ -21,6 +21,8 @@ from theano_ng.gpuarray.transfers import GpuFromHost, HostFromGpu
 from theano_ng.gpuarray.type import get_context, gpuarray_shared_constructor
 from theano_ng.scalar import basic as scalar
 from theano_ng.tensor.nnet.crossentropy import (
+    crossentropy_categorical_1hot,
+    crossentropy_categorical_1hot_grad,
     crossentropy_softmax_1hot_with_bias_dx,
     crossentropy_softmax_argmax_1hot_with_bias,
 )
@@ -168,6 +170,35 @@ class TestOps(Rows):
                         given = placed(values[2], layout) if on_device else values[2]
                         self.close(f(placed(factor, "C"), placed(values[1], layout), given), expected, dtype)
 
+    def test_crossentropy_of_distributions(self):
+        shapes = [shape for shape in SHAPES if shape[1]]
+        for dtype, index, shape in itertools.product(DTYPES, ("int64", "uint8"), shapes):
+            g, q, y = T.dvector(), T.dmatrix(), T.vector(dtype=index)
+            host = theano.function(
+                [g, q, y],
+                [crossentropy_categorical_1hot(q, y), crossentropy_categorical_1hot_grad(g, q, y)],
+                mode="FAST_COMPILE",
+            )
+            factor, distributions = self.array(dtype, shape[0]), self.rng.uniform(0.1, 1, shape).astype(dtype)
+            labels = self.rng.integers(0, min(shape[1], 200), shape[0]).astype(index)
+            if shape[0] > 2:  # elements without a label do not count
+                distributions[1, labels[1]], distributions[2] = 0, np.nan
+                distributions[2, labels[2]] = 0.5
+            expected = host(factor.astype("float64"), distributions.astype("float64"), labels)
+            there = gpu_variable(dtype, 1), gpu_variable(dtype, 2)
+            for on_device in (False, True):
+                y = gpu_variable(index, 1) if on_device else T.vector(dtype=index)
+                entropy = nnet.gpu_crossentropy_categorical_1hot(there[1], y)
+                gradient = nnet.gpu_crossentropy_categorical_1hot_grad(*there, y)
+                f = theano.function([*there, y], [entropy, gradient])
+                for layout in LAYOUTS:
+                    with self.subTest(dtype=dtype, index=index, shape=shape, on_device=on_device, layout=layout):
+                        given = placed(labels, layout) if on_device else labels
+                        results = f(placed(factor, "C"), placed(distributions, layout), given)
+                        for result, right in zip(results, expected):
+                            self.assertEqual(result.dtype, dtype)
+                            self.close(result, right, dtype)
+
     def test_labels_in_another_context(self):
         """Labels on another device are moved to the device of the matrix."""
         other, labels = other_context(self), np.array([2, 0], "int32")
@@ -217,6 +248,13 @@ class TestOps(Rows):
             ([v, x, y], gradient(v, x, y), [two, matrix, labels], r"one element or as many as sm has rows \(2 and 3\)"),
             ([v, x, y], gradient(v, x, y), [three, matrix, labels[:2]], r"as many elements as sm has rows \(2 and 3\)"),
         ]
+        onehot, onehot_grad = nnet.gpu_crossentropy_categorical_1hot, nnet.gpu_crossentropy_categorical_1hot_grad
+        message = r"true_one_of_n must have as many elements as coding_dist has rows \(2 and 3\)"
+        cases += [
+            ([x, y], onehot(x, y), [matrix, labels[:2]], "^" + message),
+            ([v, x, y], onehot_grad(v, x, y), [three, matrix, labels[:2]], "^g_y and " + message),
+            ([v, x, y], onehot_grad(v, x, y), [two, matrix, labels], "^g_y and " + message),
+        ]
         z = gpu_variable("float32", 2)
         cases.append(([x, z], nnet.gpu_softmax_grad(x, z), [matrix, matrix[:2]], "dy and sm must have the same shape"))
         # DebugMode runs the Ops for the host first, whose messages in Python are shorter.
@@ -230,7 +268,10 @@ class TestOps(Rows):
             for labels, given in ((y, bad), (there, placed(bad, "C"))):
                 f = theano.function([x, b, labels], entropy(x, b, labels))
                 g = theano.function([v, x, labels], gradient(v, x, labels))
-                for function, values in ((f, [matrix, vector]), (g, [three, matrix])):
+                p = theano.function([x, labels], [onehot(x, labels)])
+                q = theano.function([v, x, labels], onehot_grad(v, x, labels))
+                given_to = (f, [matrix, vector]), (g, [three, matrix]), (p, [matrix]), (q, [three, matrix])
+                for function, values in given_to:
                     with self.assertRaisesRegex(ValueError, message) as caught:
                         results = function(*values, given)
                         self.assertTrue(
@@ -356,6 +397,21 @@ class TestRules(Rows):
             self.assertEqual(sum(isinstance(op, nnet.GpuLabels) for op in ops), 1)
             with self.assertRaisesRegex(ValueError, "y_i value out of bounds"):
                 f(np.zeros((2, 6), dtype), np.array([0, 3], "int32"))
+
+    def test_distributions_without_softmax(self):
+        """The cross-entropy of probabilities that are no softmax, and its gradient, are computed on the device."""
+        x, y = T.matrix(dtype="float64"), T.ivector()
+        p = T.nnet.sigmoid(x)
+        p = p / p.sum(axis=1, keepdims=True)
+        cost = T.nnet.categorical_crossentropy(p, y).mean()
+        outputs = [cost, T.grad(cost, x)]
+        values = self.array("float64", 5, 4), np.array([3, 0, 1, 1, 2], "int32")
+        f = theano.function([x, y], outputs, mode=get_mode("FAST_RUN").including("gpuarray"))
+        for found, expected in zip(f(*values), theano.function([x, y], outputs, mode="FAST_RUN")(*values)):
+            np.testing.assert_allclose(found, expected, rtol=1e-12)
+        names = [type(n.op).__name__ for n in f.maker.fgraph.toposort()]
+        self.assertEqual([name for name in names if name.startswith("Crossentropy")], [])
+        self.assertIn("GpuCrossentropyCategorical1Hot", names)
 
     @config.change_flags({"DebugMode.check_preallocated_output": "ALL"})
     def test_debug_mode(self):

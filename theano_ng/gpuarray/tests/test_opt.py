@@ -128,6 +128,7 @@ LOCAL = (
     " local_gpua_gemv local_gpua_ger local_gpua_softmax local_gpua_softmaxwithbias local_gpua_crossentropysoftmax1hotwithbiasdx"
     " local_gpua_crossentropysoftmaxargmax1hotwithbias local_gpua_mrg local_gpua_error_convop gpuarray_abstractconv_opts pool_db"
     " local_gpua_multinomial local_gpua_multinomial_wor local_gpua_sort local_gpua_argsort local_gpua_topkop"
+    " local_gpu_crossentropycategorical1hot local_gpu_crossentropycategorical1hotgrad"
     " local_gpua_images2neibs local_gpua_sparseblockgemv local_gpua_sparseblockouter"
 ).split()
 
