@@ -30,8 +30,8 @@ from theano_ng.scalar import bool as bool_t
 from theano_ng.tensor.blas.ops import BatchedDot
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.elemwise.functions import cast
+from theano_ng.tensor.indexing.subtensor import set_subtensor
 from theano_ng.tensor.linalg.products import dot, outer
-from theano_ng.tensor.subtensor import set_subtensor
 
 __all__ = [
     "BaseGpuCorr3dMM",

@@ -30,6 +30,7 @@ SHIPPED = {
     "gpuarray/device/tests/stub_cuda/fake_cusolver_routines.h": "fake libraries of tests",
     "gpuarray/device/tests/stub_cuda/fake_driver.h": "see fake_cusolver_routines.h",
     "gpuarray/device/tests/stub_cuda/fake_cudnn.h": "see fake_cusolver_routines.h",
+    "gpuarray/device/tests/stub_cuda/fake_cudnn_conv.h": "see fake_cusolver_routines.h",
     "scalar/c_code/half.h": "compiled kernels with float16",
     "scalar/c_code/half_blocks.h": "see half.h",
     "scalar/c_code/zero_in.h": "compiled kernels with integer division",

@@ -729,7 +729,7 @@ WorkQueue *launch_queue_of(gpucontext *ctx, WorkQueue **open_queue, int (*raise)
 {
     struct launch_queue *queue = ctx->queue;
     if (queue == NULL && (queue = calloc(1, sizeof *queue)) != NULL) {
-        queue->base = (WorkQueue){.open = open_site, .close = close_base, .forget = forget_site};
+        queue->base = (WorkQueue){.open = open_site, .close = close_base, .forget = forget_site, .function = ""};
         queue->context = ctx;
         queue->open_queue = open_queue;
         queue->raise = raise;
