@@ -86,7 +86,7 @@ class _GpuBlocks(WideTwinOp):
 class GpuSparseBlockGemv(_GpuBlocks, SparseBlockGemv):
     """Add products of vectors and selected blocks of a matrix to the first input, on a device.
 
-    See :class:`tensor.nnet.blocksparse.SparseBlockGemv` for the computation and for the shapes.
+    See :class:`theano_ng.tensor.nnet.blocksparse.SparseBlockGemv` for the computation and for the shapes.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ class GpuSparseBlockGemv(_GpuBlocks, SparseBlockGemv):
 class GpuSparseBlockOuter(_GpuBlocks, SparseBlockOuter):
     """Add outer products to blocks of a matrix, on a device.
 
-    See :class:`tensor.nnet.blocksparse.SparseBlockOuter` for the computation and for the shapes. If an index occurs
+    See :class:`theano_ng.tensor.nnet.blocksparse.SparseBlockOuter` for the computation and for the shapes. If an index occurs
     several times, the products are added in the same order in every run.
 
     Parameters

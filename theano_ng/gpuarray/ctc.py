@@ -73,7 +73,7 @@ class GpuConnectionistTemporalClassification(TwinOp):
 def gpu_ctc(activations, labels, input_lengths):
     """Return the cost of labels by connectionist temporal classification, computed on a device.
 
-    If a device is used, :func:`tensor.nnet.ctc.ctc` is moved to the device. Use this function only to choose the device
+    If a device is used, :func:`theano_ng.tensor.nnet.ctc.ctc` is moved to the device. Use this function only to choose the device
     in the graph.
 
     Parameters

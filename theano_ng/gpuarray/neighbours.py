@@ -31,7 +31,7 @@ class _GpuWindows(TwinOp):
 
 
 class GpuImages2Neibs(_GpuWindows, Images2Neibs):
-    """Copy image patches on a device into the rows of a matrix. See :func:`tensor.nnet.neighbours.images2neibs`.
+    """Copy image patches on a device into the rows of a matrix. See :func:`theano_ng.tensor.nnet.neighbours.images2neibs`.
 
     Inputs: the images (a device array of 4 dimensions), neib_shape and neib_step (vectors of 2 integers on the host).
 

@@ -66,17 +66,17 @@ class _GpuSorting(TwinOp):
     """
 
     __props__ = ("kind", "order")
-    host_class = None
+    _host_class = None
 
     def __init__(self, kind, order=None):
-        host = self.host_class(kind, order)
+        host = self._host_class(kind, order)
         self.kind, self.order = host.kind, host.order
 
     def __str__(self):
         return "%s{%s, %s}" % (type(self).__name__, self.kind, self.order)
 
     def host_op(self, node):
-        return self.host_class(self.kind, self.order)
+        return self._host_class(self.kind, self.order)
 
     def make_node(self, input, axis=-1):
         context_name = infer_context_name(input)
@@ -114,7 +114,7 @@ class GpuSortOp(_GpuSorting):
         At run time, if the axis is out of bounds.
     """
 
-    host_class = SortOp
+    _host_class = SortOp
 
 
 class GpuArgSortOp(_GpuSorting):
@@ -123,7 +123,7 @@ class GpuArgSortOp(_GpuSorting):
     Equal elements keep their order.
     """
 
-    host_class = ArgSortOp
+    _host_class = ArgSortOp
 
 
 class GpuTopKOp(TwinOp, TopKOp):

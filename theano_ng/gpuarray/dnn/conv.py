@@ -537,8 +537,9 @@ class GpuDnnConv(DnnForward):
 
     Parameters
     ----------
-    algo : {"none", "small", "large", "fft", "fft_tiling", "winograd", "winograd_non_fused", "guess_once",
-            "guess_on_shape_change", "time_once", "time_on_shape_change"}, optional
+    algo : str, optional
+        One of "none", "small", "large", "fft", "fft_tiling", "winograd", "winograd_non_fused", "guess_once",
+        "guess_on_shape_change", "time_once" and "time_on_shape_change".
         The algorithm. ``guess_...``: the heuristics of the library choose. ``time_...``: it runs all algorithms, and the
         fastest is used. ``..._once``: the first choice of a node is kept. ``..._on_shape_change``: there is a choice for
         each combination of shapes. An algorithm that cannot compute the convolution, or for whose workspace there is no
@@ -587,8 +588,9 @@ class GpuDnnConvGradW(_DnnConv):
     ----------
     inplace : bool
         If True, overwrite the third input.
-    algo : {"none", "deterministic", "fft", "small", "winograd_non_fused", "fft_tiling", "guess_once",
-            "guess_on_shape_change", "time_once", "time_on_shape_change"}, optional
+    algo : str, optional
+        One of "none", "deterministic", "fft", "small", "winograd_non_fused", "fft_tiling", "guess_once",
+        "guess_on_shape_change", "time_once" and "time_on_shape_change".
         See `GpuDnnConv`. Default: ``config.dnn.conv.algo_bwd_filter``.
     num_groups : int
         See `GpuDnnConv`.
@@ -625,8 +627,9 @@ class GpuDnnConvGradI(_DnnConv):
     ----------
     inplace : bool
         If True, overwrite the third input.
-    algo : {"none", "deterministic", "fft", "fft_tiling", "winograd", "winograd_non_fused", "guess_once",
-            "guess_on_shape_change", "time_once", "time_on_shape_change"}, optional
+    algo : str, optional
+        One of "none", "deterministic", "fft", "fft_tiling", "winograd", "winograd_non_fused", "guess_once",
+        "guess_on_shape_change", "time_once" and "time_on_shape_change".
         See `GpuDnnConv`. Default: ``config.dnn.conv.algo_bwd_data``.
     num_groups : int
         See `GpuDnnConv`.
