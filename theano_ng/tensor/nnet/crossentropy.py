@@ -312,6 +312,15 @@ def binary_crossentropy(output: TensorLike, target: TensorLike) -> TensorVariabl
     return -(target * log(output) + (1.0 - target) * log(1.0 - output))
 
 
+def _summed_to(gradient, x):
+    """Sum a gradient over the dimensions in which the elements of x repeat."""
+    if gradient.type.ndim > x.type.ndim:
+        gradient = gradient.sum(axis=tuple(range(gradient.type.ndim - x.type.ndim)))
+    flags = zip(x.type.broadcastable, gradient.type.broadcastable)
+    repeated = [d for d, (one, summed) in enumerate(flags) if one and not summed]
+    return gradient.sum(axis=repeated, keepdims=True) if repeated else gradient
+
+
 def sigmoid_binary_crossentropy(output: TensorLike, target: TensorLike) -> TensorVariable:
     """Return ``binary_crossentropy(sigmoid(output), target)``, elementwise.
 
@@ -320,7 +329,7 @@ def sigmoid_binary_crossentropy(output: TensorLike, target: TensorLike) -> Tenso
 
     def grad(inputs, out_grads):
         (output, target), (out_grad,) = inputs, out_grads
-        return [(sigmoid(output) - target) * out_grad, output * -out_grad]
+        return [_summed_to((sigmoid(output) - target) * out_grad, output), _summed_to(output * -out_grad, target)]
 
     inp = [as_tensor_variable(output), as_tensor_variable(target)]
     variables = [i.type() for i in inp]
