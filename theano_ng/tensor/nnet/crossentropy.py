@@ -19,7 +19,7 @@ from theano_ng.tensor.linalg.products import dot
 from theano_ng.tensor.logarithms import reading
 from theano_ng.tensor.nnet.row_op import RowOp, float_matrix, integer_vector
 from theano_ng.tensor.nnet.sigmoids import sigmoid, softplus
-from theano_ng.tensor.nnet.softmax import _softmax, softmax_op, softmax_with_bias
+from theano_ng.tensor.nnet.softmax import _softmax, softmax_op, softmax_with_bias, summed_rows
 from theano_ng.tensor.shaping.creation import arange, zeros_like
 from theano_ng.tensor.shaping.joining import concatenate
 from theano_ng.tensor.type import TensorType
@@ -89,7 +89,7 @@ class CrossentropySoftmaxArgmax1HotWithBias(RowOp):
             _, softmax = crossentropy_softmax_1hot_with_bias(x, b, y_idx)
             dx = crossentropy_softmax_1hot_with_bias_dx(from_nll, softmax, y_idx)
             to_x.append(dx)
-            to_b.append(dx.sum(axis=0))
+            to_b.append(summed_rows(dx, b))
         if from_softmax is not None:
             dx, db = softmax_with_bias.L_op((x, b), [softmax_with_bias(x, b)], (from_softmax,))
             to_x.append(dx)
