@@ -19,10 +19,13 @@ if TYPE_CHECKING:
 
 
 class ConsiderConstant(ViewOp):
-    """An identity Op with a gradient of zero."""
+    """An identity Op whose gradient (`grad`) and forward-mode derivative (`R_op`) are zero."""
 
     def grad(self, args, g_outs):
         return [g_out.zeros_like() for g_out in g_outs]
+
+    def R_op(self, inputs, eval_points):
+        return [None if point is None else point.zeros_like() for point in eval_points]
 
 
 class ZeroGrad(ViewOp):

@@ -31,6 +31,7 @@ from theano_ng.tensor.indexing.subtensor import IncSubtensor, Subtensor
 from theano_ng.tensor.linalg.products import Dot
 from theano_ng.tensor.reductions.extremes import MaxAndArgmax
 from theano_ng.tensor.shaping.allocation import Alloc
+from theano_ng.tensor.shaping.broadcasting import with_pattern_of
 from theano_ng.tensor.shaping.reshaping import Reshape
 from theano_ng.tensor.type import TensorType
 
@@ -226,7 +227,8 @@ class IfElse(Op):
                 name = None if self.name is None else self.name + ("_grad_t", "_grad_f")[k]
                 parts = IfElse(len(wanted), gpu=self.gpu, name=name)(cond, *first, *second, return_list=True)
                 for i, part in zip(wanted, parts):
-                    result[k][i] = part
+                    # The type of `part` is common to both branches.
+                    result[k][i] = with_pattern_of((then, other)[k][i], part)
         return [cond.zeros_like().astype(config.floatX), *result[0], *result[1]]
 
     def R_op(self, inputs, eval_points):

@@ -489,7 +489,8 @@ def _populate_grad_dict(var_to_app_to_idx, grad_dict, wrt, cost_name, shortcuts)
     for node in reversed(_ordered(nodes)):
         output_grads = [gradient_of(out) for out in node.outputs]
         if node in shortcuts and not is_absent(output_grads[0]):
-            terms[node] = shortcuts[node].gradients(_in_dtype_of(node.outputs[0], output_grads[0]))
+            found = shortcuts[node].gradients(_in_dtype_of(node.outputs[0], output_grads[0]))
+            terms[node] = [_real_if_real(r, g) for r, g in zip(shortcuts[node].inputs, found)]
         elif node in shortcuts:
             terms[node] = [output_grads[0].type() for _ in shortcuts[node].inputs]
         else:
@@ -512,6 +513,17 @@ def _in_dtype_of(out, g):
     if dtype is not None and g_dtype is not None and not _is_discrete(dtype) and dtype != g_dtype:
         g = g.astype(dtype)
     return g
+
+
+def _real_if_real(r, g):
+    """Return the gradient `g` of `r`. If the gradient is complex and `r` is real, return the gradient's real part.
+
+    Ops that upcast real inputs to complex outputs, such as joins and assignments, may pass complex gradients unchanged.
+    """
+    dtype, g_dtype = getattr(r.type, "dtype", None), getattr(g.type, "dtype", None)
+    if not isinstance(dtype, str) or not isinstance(g_dtype, str) or dtype.startswith("complex"):
+        return g
+    return g.real if g_dtype.startswith("complex") and hasattr(g, "real") else g
 
 
 def input_gradients(node, output_grads):
@@ -582,6 +594,7 @@ def input_gradients(node, output_grads):
             null = next(g for g, a in zip(output_grads, pattern[i]) if a and isinstance(g.type, NullType))
             input_grads[i] = term = null.type()
         if not is_absent(term):
+            input_grads[i] = term = _real_if_real(r, term)
             dtype = getattr(term.type, "dtype", None)
             if dtype is not None and not _is_continuous(dtype):
                 raise TypeError(

@@ -14,7 +14,7 @@ from theano_ng.sparse.var import as_sparse_variable
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.dtypes import DISCRETE, INTEGERS
 from theano_ng.tensor.elemwise.functions import cast as tensor_cast
-from theano_ng.tensor.shaping.broadcasting import patternbroadcast
+from theano_ng.tensor.shaping.broadcasting import patternbroadcast, with_pattern_of
 from theano_ng.tensor.shaping.creation import ones_like, zeros
 from theano_ng.tensor.type import TensorType
 
@@ -222,7 +222,8 @@ class CSM(Op):
             return [data.zeros_like(dtype=config.floatX), *rest]
         if not isinstance(gradient.type, SparseType):
             gradient = SparseFromDense(self.format)(gradient)
-        return [CSMGrad()(data, indices, indptr, shape, *csm_properties(gradient)), *rest]
+        gradient = CSMGrad()(data, indices, indptr, shape, *csm_properties(gradient))
+        return [with_pattern_of(data, gradient), *rest]
 
     def infer_shape(self, node, shapes):
         # Inferred lengths must be int64, but `shape` may have another integer dtype.

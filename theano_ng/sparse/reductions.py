@@ -17,6 +17,7 @@ from theano_ng.sparse.var import as_sparse_variable
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.dtypes import DISCRETE
 from theano_ng.tensor.shaping.allocation import alloc
+from theano_ng.tensor.shaping.broadcasting import with_pattern_of
 from theano_ng.tensor.type import TensorType
 
 __all__ = ["ColScaleCSC", "RowScaleCSC", "SpSum", "col_scale", "row_scale", "sp_sum"]
@@ -175,8 +176,10 @@ def _scale_gradients(scale, inputs, gout, summed):
     if not isinstance(gz.type, SparseType):
         gz = SparseFromDense(x.format)(gz)
     gx = zero_gradient(x) if x.dtype in DISCRETE else in_type_of(x, scale(gz, conj_if_complex(s)))
-    gs = zero_gradient(s) if s.dtype in DISCRETE else sp_sum(conj_if_complex(x) * gz, axis=summed, sparse_grad=True)
-    return [gx, real_if_real(s, gs)]
+    if s.dtype in DISCRETE:
+        return [gx, zero_gradient(s)]
+    gs = real_if_real(s, sp_sum(conj_if_complex(x) * gz, axis=summed, sparse_grad=True))
+    return [gx, with_pattern_of(s, gs.astype(s.dtype))]
 
 
 def col_scale(x, s):

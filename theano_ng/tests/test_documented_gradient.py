@@ -136,6 +136,9 @@ class ShapingIdentities(unittest.TestCase):
         np.testing.assert_array_equal(
             gradient.grad(gradient.consider_constant(x).sum(), x).eval({x: [1.0, 2.0]}), [0, 0]
         )
+        for blocked in (gradient.zero_grad, gradient.consider_constant):
+            tangent = gradient.Rop(x * blocked(x**2), x, T.ones_like(x))
+            np.testing.assert_array_equal(tangent.eval({x: [1.0, 2.0]}), [1, 4])
         with self.assertRaises(DisconnectedInputError):
             gradient.grad(gradient.disconnected_grad(x).sum(), x)
         with self.assertRaisesRegex(NullTypeGradError, "(?i)undefined"):

@@ -99,7 +99,9 @@ class TestConstruction(unittest.TestCase):
         self.assertEqual(ifelse(self.c, T.drow(), T.dcol()).broadcastable, (False, False))
         self.assertEqual(ifelse(self.c, T.drow(), T.drow()).broadcastable, (True, False))
         r, m = T.drow(), T.dmatrix()
-        f = theano.function([self.c, r, m], T.grad(ifelse(self.c, r * 2, m * 3).sum(), [r, m]), mode=mode("cvm"))
+        gradients = T.grad(ifelse(self.c, r * 2, m * 3).sum(), [r, m])
+        self.assertEqual([g.type for g in gradients], [r.type, m.type])
+        f = theano.function([self.c, r, m], gradients, mode=mode("cvm"))
         for choice in (0, 1):
             gr, gm = f(choice, np.ones((1, 2)), np.ones((3, 2)))
             self.assertEqual((gr.tolist(), gm.tolist()), ([[2.0 * choice] * 2], [[3.0 * (1 - choice)] * 2] * 3))

@@ -70,5 +70,48 @@ class TestMixed(unittest.TestCase):
             )  # fmt: skip
 
 
+class TestTypesOfGradients(unittest.TestCase):
+    def setUp(self):
+        self.value = np.array([[1.5], [0.0], [2.0]])
+
+    def check(self, make, *variables):
+        """Check the types of gradients and of second gradients."""
+        cost = make(*variables).sum()
+        for _ in range(2):
+            gradients = theano.grad(cost, list(variables), disconnected_inputs="ignore")
+            self.assertEqual([g.type for g in gradients], [v.type for v in variables])
+            cost = sum((g * g).sum() for g in gradients)
+
+    def test_scale_factors(self):
+        for dtype, flags in (("float32", [False]), ("float64", [False]), ("complex128", [False]), ("float64", [True])):
+            s = T.TensorType(dtype, flags)("s")
+            x = sparse.csc_from_dense(T.constant(self.value.T if flags[0] else self.value, dtype="float32"))
+            for scale in (sparse.row_scale,) if flags[0] else (sparse.row_scale, sparse.col_scale):
+                with self.subTest(scale=scale.__name__, dtype=dtype, broadcastable=flags[0]):
+                    y = sparse.dense_from_sparse(scale(x, s)) ** 2
+                    self.assertEqual(theano.grad(y.sum(), s).type, s.type)
+
+    def test_broadcastable_operands(self):
+        one, col = T.TensorType("float64", [True])("one"), T.dcol("col")
+        dense = sparse.dense_from_sparse
+        x = sparse.csr_from_dense(T.constant(self.value))
+        self.check(lambda s: dense(sparse.col_scale(x, s)) ** 2, one)
+        self.check(lambda s: dense(sparse.mul_s_v(x, s)) ** 2, one)
+        self.check(lambda s: dense(sparse.structured_add_s_v(x, s)) ** 2, one)
+        self.check(lambda s: dense(sparse.square_diagonal(s)) ** 2, one)
+        self.check(lambda s: dense(sparse.CSC(s, [0], [0, 1], [1, 1])) ** 2, one)
+        self.check(lambda d: dense(sparse.mul(x, d)) ** 2, col)
+        self.check(lambda d: sparse.add(x, d) ** 2, col)
+        self.check(lambda d: dense(sparse.sqr(sparse.csc_from_dense(d))), col)
+
+    def test_element(self):
+        x = T.dmatrix("x")
+        element = sparse.csr_from_dense(x)[2, 1]
+        second = theano.grad(theano.grad(element**3, x).sum(), x)
+        expected = np.zeros((3, 3))
+        expected[2, 1] = 12
+        np.testing.assert_allclose(second.eval({x: np.full((3, 3), 2.0)}), expected)
+
+
 if __name__ == "__main__":
     unittest.main()

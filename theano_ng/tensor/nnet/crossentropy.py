@@ -19,7 +19,7 @@ from theano_ng.tensor.linalg.products import dot
 from theano_ng.tensor.logarithms import reading
 from theano_ng.tensor.nnet.row_op import RowOp, float_matrix, integer_vector
 from theano_ng.tensor.nnet.sigmoids import sigmoid, softplus
-from theano_ng.tensor.nnet.softmax import _softmax, softmax_op, softmax_with_bias
+from theano_ng.tensor.nnet.softmax import _softmax, softmax_op, softmax_with_bias, summed_rows
 from theano_ng.tensor.shaping.creation import arange, zeros_like
 from theano_ng.tensor.shaping.joining import concatenate
 from theano_ng.tensor.type import TensorType
@@ -89,7 +89,7 @@ class CrossentropySoftmaxArgmax1HotWithBias(RowOp):
             _, softmax = crossentropy_softmax_1hot_with_bias(x, b, y_idx)
             dx = crossentropy_softmax_1hot_with_bias_dx(from_nll, softmax, y_idx)
             to_x.append(dx)
-            to_b.append(dx.sum(axis=0))
+            to_b.append(summed_rows(dx, b))
         if from_softmax is not None:
             dx, db = softmax_with_bias.L_op((x, b), [softmax_with_bias(x, b)], (from_softmax,))
             to_x.append(dx)
@@ -312,6 +312,15 @@ def binary_crossentropy(output: TensorLike, target: TensorLike) -> TensorVariabl
     return -(target * log(output) + (1.0 - target) * log(1.0 - output))
 
 
+def _summed_to(gradient, x):
+    """Sum a gradient over the dimensions in which the elements of x repeat."""
+    if gradient.type.ndim > x.type.ndim:
+        gradient = gradient.sum(axis=tuple(range(gradient.type.ndim - x.type.ndim)))
+    flags = zip(x.type.broadcastable, gradient.type.broadcastable)
+    repeated = [d for d, (one, summed) in enumerate(flags) if one and not summed]
+    return gradient.sum(axis=repeated, keepdims=True) if repeated else gradient
+
+
 def sigmoid_binary_crossentropy(output: TensorLike, target: TensorLike) -> TensorVariable:
     """Return ``binary_crossentropy(sigmoid(output), target)``, elementwise.
 
@@ -320,7 +329,7 @@ def sigmoid_binary_crossentropy(output: TensorLike, target: TensorLike) -> Tenso
 
     def grad(inputs, out_grads):
         (output, target), (out_grad,) = inputs, out_grads
-        return [(sigmoid(output) - target) * out_grad, output * -out_grad]
+        return [_summed_to((sigmoid(output) - target) * out_grad, output), _summed_to(output * -out_grad, target)]
 
     inp = [as_tensor_variable(output), as_tensor_variable(target)]
     variables = [i.type() for i in inp]

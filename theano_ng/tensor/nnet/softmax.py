@@ -12,6 +12,7 @@ from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.elemwise.functions import exp
 from theano_ng.tensor.logarithms import Logarithm, log_of_op
 from theano_ng.tensor.nnet.row_op import RowOp, float_matrix
+from theano_ng.tensor.shaping.broadcasting import with_pattern_of
 
 if TYPE_CHECKING:
     from theano_ng.tensor.aliases import TensorLike
@@ -62,6 +63,11 @@ class Softmax(RowOp):
 softmax_op = Softmax()
 
 
+def summed_rows(dx, b):
+    """Return the gradient of a vector b, of the type of b, from the gradient of x + b: the sum of its rows."""
+    return with_pattern_of(b, dx.sum(axis=0).astype(b.type.dtype))
+
+
 class SoftmaxWithBias(RowOp):
     """Softmax of every row of a sum: softmax(x + b), where the vector b is added to every row of the matrix x."""
 
@@ -88,7 +94,7 @@ class SoftmaxWithBias(RowOp):
         if isinstance(g_sm.type, DisconnectedType):
             return [DisconnectedType()(), DisconnectedType()()]
         dx = softmax_grad(g_sm, outputs[0])
-        return dx, dx.sum(axis=0)
+        return dx, summed_rows(dx, inp[1])
 
     def R_op(self, inputs, eval_points):
         dx, db = eval_points
@@ -199,7 +205,7 @@ def _gradient_of_logarithm(node, c):
     """
     (sm,) = node.outputs
     dx = c - sm * c.sum(axis=1, keepdims=True)
-    return [dx] if node.op == softmax_op else [dx, dx.sum(axis=0)]
+    return [dx] if node.op == softmax_op else [dx, summed_rows(dx, node.inputs[1])]
 
 
 log_of_op[softmax_op] = Logarithm(lambda node: logsoftmax_op(*node.inputs), _gradient_of_logarithm)

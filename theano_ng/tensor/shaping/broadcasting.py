@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from theano_ng.compile.ops import rebroadcast
+from theano_ng.gof.graph import Variable
 from theano_ng.tensor.constant import as_tensor_variable
+from theano_ng.tensor.type import TensorType
 
 if TYPE_CHECKING:
     from theano_ng.tensor.aliases import TensorLike
@@ -91,3 +93,11 @@ def patternbroadcast(x: TensorLike, broadcastable: Sequence[bool]) -> TensorVari
     if len(broadcastable) > x.ndim:
         raise ValueError("patternbroadcast: %d flags given for %d dimensions" % (len(broadcastable), x.ndim))
     return rebroadcast(x, {i: bool(flag) for i, flag in enumerate(broadcastable)})
+
+
+def with_pattern_of(x: Variable, gradient: Variable) -> Variable:
+    """Return a gradient with respect to `x`. If both are tensors, the result has the broadcast pattern of `x`."""
+    pattern = getattr(x.type, "broadcastable", None)
+    if pattern is None or not isinstance(gradient.type, TensorType):
+        return gradient
+    return patternbroadcast(gradient, pattern)

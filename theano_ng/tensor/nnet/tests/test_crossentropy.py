@@ -240,6 +240,21 @@ class TestFunctions(unittest.TestCase):
             np.testing.assert_allclose(value, expected, rtol=1e-12)
             np.testing.assert_allclose(gradient, scipy.special.expit(xv) - tv, rtol=1e-12, atol=1e-15)
 
+    def test_gradients_of_binary_of_sigmoid_have_the_types_of_its_arguments(self):
+        rng = np.random.RandomState(9)
+        types = {"scalar": (), "vector": (4,), "row": (1, 4), "col": (3, 1), "matrix": (3, 4)}
+        for first, first_shape in types.items():
+            for second, second_shape in types.items():
+                with self.subTest(output=first, target=second):
+                    x, t = getattr(T, first)(dtype="float64"), getattr(T, second)(dtype="float64")
+                    gradients = T.grad(nnet.sigmoid_binary_crossentropy(x, t).sum(), [x, t])
+                    self.assertEqual([g.type for g in gradients], [x.type, t.type])
+                    expected = T.grad(nnet.binary_crossentropy(nnet.sigmoid(x), t).sum(), [x, t])
+                    values = rng.normal(size=first_shape), rng.uniform(0.2, 0.8, second_shape)
+                    found = theano.function([x, t], gradients + expected)(*values)
+                    for i in range(2):
+                        np.testing.assert_allclose(found[i], found[2 + i], rtol=1e-10)
+
     def test_confusion_matrix(self):
         a, p = T.lvector(), T.lvector()
         conf, order = theano.function([a, p], nnet.confusion_matrix(a, p))([0, 1, 2, 1, 0, 7], [0, 0, 2, 1, 2, 2])

@@ -9,6 +9,7 @@ import scipy.special
 import theano_ng as theano
 from theano_ng import tensor as T
 from theano_ng.tensor.nnet import (
+    crossentropy_softmax_1hot_with_bias,
     logsoftmax,
     logsoftmax_op,
     softmax,
@@ -100,6 +101,13 @@ class TestGraphs(unittest.TestCase):
             warnings.simplefilter("always")
             softmax(T.col())
         self.assertIn("does not have a semantic meaning", str(caught[0].message))
+
+    def test_gradients_of_biases_have_the_types_of_the_biases(self):
+        x, labels = T.fmatrix("x"), T.lvector("labels")
+        for b in (T.fvector("b"), T.dvector("b"), T.TensorType("float64", [True])("b")):
+            sm = softmax_with_bias(x, b)
+            for y in (sm, T.log(sm), crossentropy_softmax_1hot_with_bias(x, b, labels)[0]):
+                self.assertEqual(T.grad((y**2).sum(), b).type, b.type)
 
     def test_gradients(self):
         rng = np.random.RandomState(3)
