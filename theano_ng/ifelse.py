@@ -31,7 +31,7 @@ from theano_ng.tensor.indexing.subtensor import IncSubtensor, Subtensor
 from theano_ng.tensor.linalg.products import Dot
 from theano_ng.tensor.reductions.extremes import MaxAndArgmax
 from theano_ng.tensor.shaping.allocation import Alloc
-from theano_ng.tensor.shaping.broadcasting import with_pattern_of
+from theano_ng.tensor.shaping.broadcasting import with_pattern
 from theano_ng.tensor.shaping.reshaping import Reshape
 from theano_ng.tensor.type import TensorType
 
@@ -228,7 +228,7 @@ class IfElse(Op):
                 parts = IfElse(len(wanted), gpu=self.gpu, name=name)(cond, *first, *second, return_list=True)
                 for i, part in zip(wanted, parts):
                     # The type of `part` is common to both branches.
-                    result[k][i] = with_pattern_of((then, other)[k][i], part)
+                    result[k][i] = with_pattern(part, (then, other)[k][i])
         return [cond.zeros_like().astype(config.floatX), *result[0], *result[1]]
 
     def R_op(self, inputs, eval_points):

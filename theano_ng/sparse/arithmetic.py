@@ -14,7 +14,7 @@ from theano_ng.sparse.values import copy_if_shared, matrix_of, rebuilt
 from theano_ng.sparse.var import as_sparse_or_tensor_variable
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.dtypes import DISCRETE
-from theano_ng.tensor.shaping.broadcasting import with_pattern_of
+from theano_ng.tensor.shaping.broadcasting import with_pattern
 from theano_ng.tensor.type import TensorType
 
 __all__ = [
@@ -50,7 +50,7 @@ def _gradient(x, value):
     if x.dtype in DISCRETE:
         return zero_gradient(x)
     gradient = real_if_real(x, value())
-    return in_type_of(x, gradient) if isinstance(x.type, SparseType) else with_pattern_of(x, gradient)
+    return in_type_of(x, gradient) if isinstance(x.type, SparseType) else with_pattern(gradient, x)
 
 
 def _lines_of_entries(x):

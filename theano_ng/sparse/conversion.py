@@ -14,7 +14,7 @@ from theano_ng.sparse.var import as_sparse_variable
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.dtypes import DISCRETE, INTEGERS
 from theano_ng.tensor.elemwise.functions import cast as tensor_cast
-from theano_ng.tensor.shaping.broadcasting import patternbroadcast, with_pattern_of
+from theano_ng.tensor.shaping.broadcasting import patternbroadcast, with_pattern
 from theano_ng.tensor.shaping.creation import ones_like, zeros
 from theano_ng.tensor.type import TensorType
 
@@ -223,7 +223,7 @@ class CSM(Op):
         if not isinstance(gradient.type, SparseType):
             gradient = SparseFromDense(self.format)(gradient)
         gradient = CSMGrad()(data, indices, indptr, shape, *csm_properties(gradient))
-        return [with_pattern_of(data, gradient), *rest]
+        return [with_pattern(gradient, data), *rest]
 
     def infer_shape(self, node, shapes):
         # Inferred lengths must be int64, but `shape` may have another integer dtype.

@@ -13,7 +13,7 @@ from theano_ng.sparse.type import SparseType
 from theano_ng.sparse.values import rebuilt
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.dtypes import DISCRETE, INTEGERS
-from theano_ng.tensor.shaping.broadcasting import with_pattern_of
+from theano_ng.tensor.shaping.broadcasting import with_pattern
 
 __all__ = ["ConstructSparseFromList", "construct_sparse_from_list", "sparse_from_rows"]
 
@@ -90,7 +90,7 @@ class ConstructSparseFromList(Op):
             gradient = dense_from_sparse(get_item_list(gz, places))
         else:
             gradient = gz[places]
-        return [DisconnectedType()(), with_pattern_of(values, gradient), DisconnectedType()()]
+        return [DisconnectedType()(), with_pattern(gradient, values), DisconnectedType()()]
 
     def R_op(self, inputs, eval_points):
         lengths, _, places = inputs

@@ -13,7 +13,7 @@ from theano_ng.sparse.values import CLASSES, copy_if_shared, matrix_of
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.dtypes import DISCRETE, INTEGERS
 from theano_ng.tensor.indexing.index_lists import slice_length
-from theano_ng.tensor.shaping.broadcasting import with_pattern_of
+from theano_ng.tensor.shaping.broadcasting import with_pattern
 from theano_ng.tensor.shaping.joining import stack
 from theano_ng.tensor.type import TensorType
 
@@ -206,7 +206,7 @@ class GetItem2ListsGrad(Op):
     def grad(self, inputs, g_outputs):
         x, ind1, ind2, gz = inputs
         gradient = get_item_2lists(_continuous(self, x, g_outputs[0]), ind1, ind2)
-        return [zero_gradient(x), DisconnectedType()(), DisconnectedType()(), with_pattern_of(gz, gradient)]
+        return [zero_gradient(x), DisconnectedType()(), DisconnectedType()(), with_pattern(gradient, gz)]
 
     def connection_pattern(self, node):
         return [[True], [False], [False], [True]]

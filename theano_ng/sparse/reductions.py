@@ -17,7 +17,7 @@ from theano_ng.sparse.var import as_sparse_variable
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.dtypes import DISCRETE
 from theano_ng.tensor.shaping.allocation import alloc
-from theano_ng.tensor.shaping.broadcasting import with_pattern_of
+from theano_ng.tensor.shaping.broadcasting import with_pattern
 from theano_ng.tensor.type import TensorType
 
 __all__ = ["ColScaleCSC", "RowScaleCSC", "SpSum", "col_scale", "row_scale", "sp_sum"]
@@ -119,6 +119,11 @@ class _Scale(Op):
         s = as_tensor_variable(s)
         if s.ndim != 1:
             raise TypeError("%s: the factors must be a vector, not %s" % (self, s.type))
+        if not np.can_cast(s.dtype, x.dtype, "same_kind"):
+            raise TypeError(
+                "%s: the result has the dtype of the matrix, %s, which cannot contain products with factors of dtype %s; "
+                "cast the matrix first" % (self, x.dtype, s.dtype)
+            )
         return Apply(self, [x, s], [x.type()])
 
     def _check(self, x, s):
@@ -179,7 +184,7 @@ def _scale_gradients(scale, inputs, gout, summed):
     if s.dtype in DISCRETE:
         return [gx, zero_gradient(s)]
     gs = real_if_real(s, sp_sum(conj_if_complex(x) * gz, axis=summed, sparse_grad=True))
-    return [gx, with_pattern_of(s, gs.astype(s.dtype))]
+    return [gx, with_pattern(gs.astype(s.dtype), s)]
 
 
 def col_scale(x, s):

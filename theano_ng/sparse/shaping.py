@@ -14,7 +14,7 @@ from theano_ng.sparse.var import as_sparse_variable
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.dtypes import DISCRETE
 from theano_ng.tensor.elemwise.functions import minimum
-from theano_ng.tensor.shaping.broadcasting import with_pattern_of
+from theano_ng.tensor.shaping.broadcasting import with_pattern
 from theano_ng.tensor.type import TensorType
 
 __all__ = [
@@ -213,7 +213,7 @@ class SquareDiagonal(Op):
         if d.dtype in DISCRETE:
             return [zero_gradient(d)]
         (gz,) = gout
-        return [with_pattern_of(d, diag(gz) if isinstance(gz.type, SparseType) else gz.diagonal())]
+        return [with_pattern(diag(gz) if isinstance(gz.type, SparseType) else gz.diagonal(), d)]
 
     def infer_shape(self, nodes, shapes):
         return [(shapes[0][0], shapes[0][0])]

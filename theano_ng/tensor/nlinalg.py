@@ -23,17 +23,10 @@ from theano_ng.tensor import basic as T
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.dtypes import DISCRETE
 from theano_ng.tensor.elemwise.functions import conj_if_complex
-from theano_ng.tensor.linalg.common import (
-    _zero_disconnected,
-    adjoint,
-    as_linalg_inputs,
-    as_matrix,
-    matrix_dot,
-    store,
-    with_pattern,
-)
+from theano_ng.tensor.linalg.common import _zero_disconnected, adjoint, as_linalg_inputs, as_matrix, matrix_dot, store
 from theano_ng.tensor.linalg.decompositions import SVD, Eig, Eigh, EighGrad, QRFull, QRIncomplete, eig, eigh, qr, svd
 from theano_ng.tensor.linalg.inverses import MatrixInverse, MatrixPinv, matrix_inverse, pinv
+from theano_ng.tensor.shaping.broadcasting import with_pattern
 from theano_ng.tensor.shaping.diagonals import ExtractDiag
 from theano_ng.tensor.type import TensorType
 from theano_ng.tensor.type_other import NoneConst

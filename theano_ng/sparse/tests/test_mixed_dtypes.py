@@ -85,11 +85,19 @@ class TestTypesOfGradients(unittest.TestCase):
     def test_scale_factors(self):
         for dtype, flags in (("float32", [False]), ("float64", [False]), ("complex128", [False]), ("float64", [True])):
             s = T.TensorType(dtype, flags)("s")
-            x = sparse.csc_from_dense(T.constant(self.value.T if flags[0] else self.value, dtype="float32"))
+            value = np.asarray(self.value, "complex64" if dtype == "complex128" else "float32")
+            x = sparse.csc_from_dense(T.constant(value.T if flags[0] else value))
             for scale in (sparse.row_scale,) if flags[0] else (sparse.row_scale, sparse.col_scale):
                 with self.subTest(scale=scale.__name__, dtype=dtype, broadcastable=flags[0]):
                     y = sparse.dense_from_sparse(scale(x, s)) ** 2
                     self.assertEqual(theano.grad(y.sum(), s).type, s.type)
+
+    def test_factors_that_the_matrix_cannot_contain(self):
+        """The result has the dtype of the matrix. Factors are not cut off."""
+        for matrix, factors in (("int64", T.dvector()), ("float64", T.zvector()), ("uint8", T.lvector())):
+            for scale in (sparse.row_scale, sparse.col_scale):
+                with self.assertRaisesRegex(TypeError, "cast the matrix first"):
+                    scale(sparse.csc_matrix(dtype=matrix), factors)
 
     def test_broadcastable_operands(self):
         one, col = T.TensorType("float64", [True])("one"), T.dcol("col")

@@ -72,11 +72,6 @@ def store(cell, value, dtype):
     cell[0] = np.asarray(value, dtype=dtype, order="C")
 
 
-def with_pattern(gradient, x):
-    """Return the gradient with the broadcast pattern of the input `x`."""
-    return gradient if gradient.broadcastable == x.broadcastable else T.patternbroadcast(gradient, x.broadcastable)
-
-
 def _zero_disconnected(outputs, grads):
     """Return the gradients with respect to outputs. Replace disconnected gradients by zeros.
 

@@ -26,10 +26,10 @@ from theano_ng.tensor.linalg.common import (
     pullback,
     pushforward,
     store,
-    with_pattern,
 )
 from theano_ng.tensor.linalg.inverses import matrix_inverse
 from theano_ng.tensor.linalg.solving import solve_lower_triangular, solve_upper_triangular
+from theano_ng.tensor.shaping.broadcasting import with_pattern
 from theano_ng.tensor.type import TensorType
 
 if TYPE_CHECKING:

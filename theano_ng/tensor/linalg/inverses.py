@@ -10,7 +10,8 @@ from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
 from theano_ng.tensor import basic as T
-from theano_ng.tensor.linalg.common import adjoint, as_matrix, matrix_dot, store, with_pattern
+from theano_ng.tensor.linalg.common import adjoint, as_matrix, matrix_dot, store
+from theano_ng.tensor.shaping.broadcasting import with_pattern
 from theano_ng.tensor.type import TensorType
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from theano_ng.gof.graph import Apply, Constant
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
 from theano_ng.tensor import basic as T
-from theano_ng.tensor.linalg.common import _zero_disconnected, adjoint, pullback, store, with_pattern
+from theano_ng.tensor.linalg.common import _zero_disconnected, adjoint, pullback, store
 from theano_ng.tensor.linalg.decompositions import eigh
 from theano_ng.tensor.linalg.solving import (
     LAPACK,
@@ -29,6 +29,7 @@ from theano_ng.tensor.linalg.solving import (
     solve_upper_triangular,
     unfolded,
 )
+from theano_ng.tensor.shaping.broadcasting import with_pattern
 from theano_ng.tensor.type import TensorType
 from theano_ng.tensor.type_other import NoneConst, NoneTypeT
 

@@ -14,7 +14,8 @@ from theano_ng.gof.op import Op
 from theano_ng.gof.optdb import register_loader
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.elemwise.functions import conj_if_complex
-from theano_ng.tensor.linalg.common import adjoint, as_linalg_inputs, as_matrix, pullback, store, with_pattern
+from theano_ng.tensor.linalg.common import adjoint, as_linalg_inputs, as_matrix, pullback, store
+from theano_ng.tensor.shaping.broadcasting import with_pattern
 
 if TYPE_CHECKING:
     from theano_ng.tensor.aliases import TensorLike

@@ -12,7 +12,7 @@ from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.elemwise.functions import exp
 from theano_ng.tensor.logarithms import Logarithm, log_of_op
 from theano_ng.tensor.nnet.row_op import RowOp, float_matrix
-from theano_ng.tensor.shaping.broadcasting import with_pattern_of
+from theano_ng.tensor.shaping.broadcasting import with_pattern
 
 if TYPE_CHECKING:
     from theano_ng.tensor.aliases import TensorLike
@@ -65,7 +65,7 @@ softmax_op = Softmax()
 
 def summed_rows(dx, b):
     """Return the gradient of a vector b, of the type of b, from the gradient of x + b: the sum of its rows."""
-    return with_pattern_of(b, dx.sum(axis=0).astype(b.type.dtype))
+    return with_pattern(dx.sum(axis=0).astype(b.type.dtype), b)
 
 
 class SoftmaxWithBias(RowOp):

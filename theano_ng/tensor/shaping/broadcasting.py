@@ -95,9 +95,9 @@ def patternbroadcast(x: TensorLike, broadcastable: Sequence[bool]) -> TensorVari
     return rebroadcast(x, {i: bool(flag) for i, flag in enumerate(broadcastable)})
 
 
-def with_pattern_of(x: Variable, gradient: Variable) -> Variable:
+def with_pattern(gradient: Variable, x: Variable) -> Variable:
     """Return a gradient with respect to `x`. If both are tensors, the result has the broadcast pattern of `x`."""
     pattern = getattr(x.type, "broadcastable", None)
-    if pattern is None or not isinstance(gradient.type, TensorType):
+    if pattern is None or not isinstance(gradient.type, TensorType) or gradient.type.broadcastable == pattern:
         return gradient
     return patternbroadcast(gradient, pattern)
