@@ -30,8 +30,8 @@ class GraphToGPU(Optimizer):
 
     Function inputs are transferred, except 0-d values, complex arrays, and variables whose ``tag.target`` is "cpu". A
     node with an input on the device is moved if a rule applies to the node. Nodes that create arrays (`CREATION`) are
-    moved even without such an input, to the context of the first node that reads the array and other arrays that were
-    computed on a device. If a node stays on the host, its inputs on the device are transferred back.
+    moved even without such an input, to the context of the first node that reads the array and other arrays on a device.
+    If a node stays on the host, its inputs on the device are transferred back.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ class GraphToGPU(Optimizer):
             return None
         there = [v for v in inputs if isinstance(v.type, GpuArrayType)]
         if there:
-            context_name = min(there, key=lambda v: was_sent(v) or v in created).type.context_name
+            context_name = min(there, key=lambda v: (v in created, was_sent(v))).type.context_name
         elif isinstance(node.op, CREATION) and any(move_to_gpu(v) and v.clients for v in node.outputs):
             try:
                 context_name = infer_context_name(*inputs)

@@ -219,6 +219,12 @@ def created():
         assert names == {"dev1"}, (make(a), names)
         expected = theano.function([n], make(x), mode=ON_HOST, on_unused_input="ignore")
         np.testing.assert_allclose(np.asarray(compiled(3)), expected(3), rtol=1e-5, atol=1e-6)
+    there = T.fmatrix()  # an input that is transferred to the other context
+    there.tag.target = "dev1"
+    for make in (lambda a, b: a + b, lambda a, b: b + a):
+        compiled = theano.function([n, there], make(T.eye(n, 4, dtype="float32"), there))
+        assert set().union(*map(names_in, compiled.maker.fgraph.toposort())) == {"dev1"}, make
+        np.testing.assert_allclose(compiled(3, value), value + np.eye(3, 4), rtol=1e-6)
     ones = T.ones((n, 4), "float32")  # an array that is combined with arrays of both contexts
     compiled = theano.function([n], [(T.exp(a) + ones).transfer("dev1"), (T.exp(b) * ones).transfer("dev0")])
     used = [names_in(node) for node in compiled.maker.fgraph.toposort()]
