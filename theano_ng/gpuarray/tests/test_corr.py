@@ -10,6 +10,7 @@ import numpy as np
 import theano_ng as theano
 import theano_ng.tensor as T
 from theano_ng.compile.mode import get_mode
+from theano_ng.configdefaults import config
 from theano_ng.gof.derivative import DisconnectedType
 from theano_ng.gpuarray import blas, corr
 from theano_ng.gpuarray.kernels import correlation as kernels
@@ -324,6 +325,7 @@ class _OwnGradient(corr.GpuCorr3dMM_gradInputs):
 
 
 class TestCCode(Correlations):
+    @unittest.skipUnless(config.cxx, "needs a C++ compiler")
     def test_values(self):
         """C code of users, which calls the generated code, computes the results of the Op."""
         flat = Case(self.rng, (6, 7), (2, 3), dtype="float32", border_mode="half", num_groups=2)

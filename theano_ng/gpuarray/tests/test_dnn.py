@@ -14,6 +14,7 @@ import theano_ng as theano
 import theano_ng.tensor as T
 from theano_ng import scalar
 from theano_ng.compile.mode import Mode
+from theano_ng.configdefaults import config
 from theano_ng.configparser import change_flags
 from theano_ng.gof.graph import Apply
 from theano_ng.gpuarray import contexts, cudnn_defs, devices, dnn
@@ -415,6 +416,7 @@ class TestAvailability(CudnnTest):
             "TheanoConfigError: device=opencl0:0: the flag dnn.enabled is True, but cuDNN cannot be used on",
         )
 
+    @unittest.skipUnless(config.cxx, "needs a C++ compiler")
     def test_c_code_of_users(self):
         """A user's Op gets the handle, includes cudnn.h, and is linked with the library."""
         self.needs_fakes()

@@ -11,6 +11,7 @@ import numpy as np
 
 import theano_ng as theano
 import theano_ng.tensor as T
+from theano_ng.configdefaults import config
 from theano_ng.configparser import change_flags
 from theano_ng.gpuarray import dnn
 from theano_ng.gpuarray.device import loader
@@ -230,6 +231,7 @@ class TestPooling(CudnnTest):
                 self.check(found, expected)
                 self.check(found_dx, expected_dx)
 
+    @unittest.skipUnless(config.cxx, "needs a C++ compiler")
     def test_descriptor(self):
         """The descriptor for users' C code can be made, and its Op can be pickled."""
         self.needs_fakes()
