@@ -138,6 +138,8 @@ def namespace(dtype="float64"):
     for module in _MODULES:
         names.update(vars(module))
     names.update(T=T, np=np, scalar=scalar, slice=slice, GpuArrayType=GpuArrayType)
+    # Arrays of one matrix, so that no undefined elements are left when it is set
+    names.update(memory_of_one=lambda: basic_ops.GpuAllocEmpty(dtype, None)(1, 3, 3))
     names.update(moved=_moved_convolution, sin_and_cos=_sin_and_cos, in_halves=_in_halves, set_first=_set_first)
     names.update(mrg_uniform=mrg_uniform, GPUA_mrg_uniform=GPUA_mrg_uniform)
     names.update(softmax_grad=softmax_grad, softmax_op=softmax_op, softmax_with_bias=softmax_with_bias)

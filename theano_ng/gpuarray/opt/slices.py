@@ -143,8 +143,7 @@ optdb.register("gpua_store_in_slices", StoreInSlices(), 49.15, "fast_run", "fusi
 def local_gpua_dot22_in_row(node):
     """Compute a product in the memory of the new array into which it is stored.
 
-    set_first(GpuAllocEmpty("float64", None)(1, 3, 3), gpu_dot22(A, B))  ->
-        GpuDot22InRow(0)(GpuAllocEmpty("float64", None)(1, 3, 3), A, B)
+    set_first(memory_of_one(), gpu_dot22(A, B))  ->  GpuDot22InRow(0)(memory_of_one(), A, B)
     """
     array, value = node.inputs[:2]
     place = _slice_of(node) if type(node.op) is GpuIncSubtensor and node.op.set_instead_of_inc else None

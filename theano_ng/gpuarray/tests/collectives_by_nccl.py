@@ -214,9 +214,12 @@ def failures():
     state = fake.fake_nccl_state
     state.restype = ctypes.POINTER(ctypes.c_int)
 
+    received = threading.Barrier(2)
+
     def asynchronous(comm):
         a = pygpu.array(np.arange(6.0) + comm.rank, context=comm.context)
         comm.broadcast(a, root=0 if comm.rank else -1)
+        received.wait()
         if comm.rank == 0:
             state()[3], state()[4] = 6, 1
         comm.all_gather(a)
