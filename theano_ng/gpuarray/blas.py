@@ -65,7 +65,10 @@ __getattr__, __dir__, _ = lazy_names(
     __name__,
     {
         **CLASSIC_IMPORTS,
-        "theano_ng.gpuarray.opt.blas": "gpuablas_opt_inplace local_inplace_gpuagemm local_inplace_gpuagemmbatch local_inplace_gpuagemv local_inplace_gpuager",
+        "theano_ng.gpuarray.opt.blas": (
+            "gpuablas_opt_inplace local_inplace_gpuagemm local_inplace_gpuagemmbatch local_inplace_gpuagemv "
+            "local_inplace_gpuager"
+        ),
     },
 )
 

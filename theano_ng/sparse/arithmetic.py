@@ -8,7 +8,7 @@ from theano_ng.scalar import upcast
 from theano_ng.sparse.common import compressed, in_type_of, same_shapes, zero_gradient
 from theano_ng.sparse.conversion import SparseFromDense, as_format, dense_from_sparse, sp_ones_like
 from theano_ng.sparse.reductions import sp_sum
-from theano_ng.sparse.structured import conj_if_complex, real_if_real
+from theano_ng.sparse.structured import conj_if_complex
 from theano_ng.sparse.type import SparseType
 from theano_ng.sparse.values import copy_if_shared, matrix_of, rebuilt
 from theano_ng.sparse.var import as_sparse_or_tensor_variable
@@ -49,8 +49,7 @@ def _gradient(x, value):
     """Return the gradient `value()` in the type of `x`, or zeros if `x` has an integer dtype."""
     if x.dtype in DISCRETE:
         return zero_gradient(x)
-    gradient = real_if_real(x, value())
-    return in_type_of(x, gradient) if isinstance(x.type, SparseType) else with_pattern(gradient, x)
+    return in_type_of(x, value()) if isinstance(x.type, SparseType) else with_pattern(value(), x)
 
 
 def _lines_of_entries(x):

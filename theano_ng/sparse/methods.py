@@ -1,7 +1,7 @@
 """Operators and methods of sparse variables. This module adds them to the mixin of the classes of sparse variables."""
 
 from theano_ng.compile.ops import shape
-from theano_ng.sparse import arithmetic, comparisons, conversion, indexing, products, shaping
+from theano_ng.sparse import arithmetic, comparisons, conversion, indexing, products, shaping, structured
 from theano_ng.sparse.var import _sparse_py_operators
 
 
@@ -10,6 +10,7 @@ class _Methods:
 
     T = property(lambda self: shaping.transpose(self), doc="The transpose, in the other format.")
     shape = property(lambda self: shape(self), doc="The shape, as an int64 vector.")
+    real = property(lambda self: structured.real(self), doc="The real parts of the elements.")
     size = property(lambda self: conversion.csm_properties(self)[0].shape[0], doc="The number of stored elements.")
 
     def __neg__(self):

@@ -20,7 +20,7 @@ from theano_ng.sparse.conversion import (
     sp_ones_like,
 )
 from theano_ng.sparse.shaping import transpose
-from theano_ng.sparse.structured import conj_if_complex, real_if_real
+from theano_ng.sparse.structured import conj_if_complex
 from theano_ng.sparse.type import SparseType
 from theano_ng.sparse.values import CLASSES, check_pattern, copy_if_shared, matrix_of
 from theano_ng.sparse.var import as_sparse_or_tensor_variable, as_sparse_variable
@@ -134,7 +134,6 @@ class Dot(Op):
                 turned = transpose(other) if _is_sparse(other) else other.T
                 factors = (gz, turned) if first else (turned, gz)
                 gradient = (dot if _is_sparse(other) else tensor_dot)(*factors)
-            gradient = real_if_real(v, gradient)
             gradients.append(gradient if _is_sparse(v) else patternbroadcast(gradient, v.broadcastable))
         return gradients
 
@@ -455,7 +454,7 @@ class TrueDot(Op):
         gx = _gradient(x, lambda: TrueDot(self.grad_preserves_dense)(gz, turned))
         if y.dtype in DISCRETE:
             return [gx, zero_gradient(y)]
-        gy = real_if_real(y, TrueDot(self.grad_preserves_dense)(transpose(conj_if_complex(x)), gz))
+        gy = TrueDot(self.grad_preserves_dense)(transpose(conj_if_complex(x)), gz)
         if _is_sparse(y):
             gy = in_type_of(y, gy)
         elif self.grad_preserves_dense:

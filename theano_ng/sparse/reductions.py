@@ -10,7 +10,7 @@ from theano_ng.gof.op import Op
 from theano_ng.sparse.common import compressed, in_type_of, zero_gradient
 from theano_ng.sparse.conversion import SparseFromDense, sp_ones_like
 from theano_ng.sparse.shaping import transpose
-from theano_ng.sparse.structured import conj_if_complex, real_if_real
+from theano_ng.sparse.structured import conj_if_complex
 from theano_ng.sparse.type import SparseType
 from theano_ng.sparse.values import matrix_of, rebuilt
 from theano_ng.sparse.var import as_sparse_variable
@@ -183,7 +183,9 @@ def _scale_gradients(scale, inputs, gout, summed):
     gx = zero_gradient(x) if x.dtype in DISCRETE else in_type_of(x, scale(gz, conj_if_complex(s)))
     if s.dtype in DISCRETE:
         return [gx, zero_gradient(s)]
-    gs = real_if_real(s, sp_sum(conj_if_complex(x) * gz, axis=summed, sparse_grad=True))
+    gs = sp_sum(conj_if_complex(x) * gz, axis=summed, sparse_grad=True)
+    if gs.dtype.startswith("complex") and not s.dtype.startswith("complex"):
+        gs = gs.real
     return [gx, with_pattern(gs.astype(s.dtype), s)]
 
 

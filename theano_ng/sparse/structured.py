@@ -104,7 +104,7 @@ rad2deg = _structured("rad2deg", T.rad2deg, "The angle in degrees")
 sqr = _structured("sqr", T.sqr, "The square")
 sqrt = _structured("sqrt", T.sqrt, "The square root")
 conj = _structured("conj", T.conj, "The complex conjugate")
-_real = _structured("_real", T.real, "The real part")
+real = _structured("real", T.real, "The real part")
 
 
 def conj_if_complex(x):
@@ -112,10 +112,3 @@ def conj_if_complex(x):
     if not x.dtype.startswith("complex"):
         return x
     return (conj if isinstance(x.type, SparseType) else T.conj)(x)
-
-
-def real_if_real(x, gradient):
-    """Return the real part of a complex gradient with respect to a real variable. Return any other gradient unchanged."""
-    if x.dtype.startswith("complex") or not gradient.dtype.startswith("complex"):
-        return gradient
-    return (_real if isinstance(gradient.type, SparseType) else T.real)(gradient)

@@ -53,7 +53,7 @@ struct attribute {
 
 /* ---- descriptors ---- */
 
-/* Finalize a descriptor. A form that the library refuses is not supported, whichever status says so. The status is also
+/* Finalize a descriptor. Return GA_UNSUPPORTED_ERROR if the library refuses the form, for any reason. The status is also
  * stored in *status. */
 static int finalize(cudnnBackendDescriptor_t descriptor, cudnnStatus_t *status)
 {

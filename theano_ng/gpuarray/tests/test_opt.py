@@ -1,5 +1,6 @@
 """Tests of the rewriting rules for devices: registration, examples in docstrings, and whole rewritten graphs."""
 
+import importlib
 import logging
 import os
 import subprocess
@@ -213,6 +214,17 @@ class TestRegistration(unittest.TestCase):
             (gpuarray.extra_ops, "local_gpua_cumop"),
         ):
             self.assertTrue(hasattr(module, name), (module, name))
+
+    def test_modes_of_authors(self):
+        """Tests of Ops for devices by other authors use these modes."""
+        context()
+        modes = importlib.import_module("theano_ng.gpuarray.tests.config")
+        x = T.matrix()
+        for mode, there in ((modes.mode_with_gpu, True), (modes.mode_without_gpu, False)):
+            f = theano.function([x], T.exp(x).sum(), mode=mode)
+            names = {type(n.op).__name__ for n in f.maker.fgraph.toposort()}
+            self.assertEqual("GpuFromHost" in names, there)
+            self.assertAlmostEqual(float(f(np.zeros((2, 2), x.dtype))), 4, 5)
 
     def test_only_with_a_device(self):
         """A program that uses no device imports no module of gpuarray."""

@@ -13,7 +13,7 @@ from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.dtypes import BLAS_DTYPES
-from theano_ng.tensor.elemwise.functions import conj_if_complex, mul, real
+from theano_ng.tensor.elemwise.functions import conj_if_complex, mul
 from theano_ng.tensor.shaping.broadcasting import patternbroadcast
 from theano_ng.tensor.type import TensorType
 
@@ -84,7 +84,7 @@ class Dot(NativeOp, Op):
             xgrad = patternbroadcast(xgrad, x.broadcastable)
         if ygrad.broadcastable != y.broadcastable:
             ygrad = patternbroadcast(ygrad, y.broadcastable)
-        return _as_real(xgrad, x), _as_real(ygrad, y)
+        return xgrad, ygrad
 
     def R_op(self, inputs, eval_points):
         x, y = inputs
@@ -103,11 +103,6 @@ class Dot(NativeOp, Op):
 
     def __str__(self):
         return "dot"
-
-
-def _as_real(gradient, x):
-    """Return the real part of a complex gradient if it belongs to a real variable. Otherwise return the gradient."""
-    return real(gradient) if gradient.dtype.startswith("complex") and not x.dtype.startswith("complex") else gradient
 
 
 _dot = Dot()

@@ -33,6 +33,14 @@ TENSOR_CORES, VARYING, PLAIN, SMALL, SLOW = 0, 5, 6, 7, 8
 MEMORY_FAILED, COMPILATION_FAILED, BAD_PARAM, LOADING_FAILED = 4004, 4001, 2000, 1008
 
 
+def compute(context, convolution, choice, ending, *tensors):
+    """Call cudnn_convolve_elemwise() for images, kernels and the result. Raise DeviceError if it fails."""
+    structures = [byref(one) for one in (convolution.structure(), choice, ending)]
+    context.check(
+        context.library.cudnn_convolve_elemwise(context.pointer, *structures, *[one.pointer for one in tensors])
+    )
+
+
 class WithGraphs(WithCudnn):
     @classmethod
     def setUpClass(cls):
@@ -61,17 +69,7 @@ class WithGraphs(WithCudnn):
         ending = native.DnnEnding(list(ACTIVATIONS).index(activation), alpha, pointer(added.tensor), any)
         choice = native.DnnChoice(GUESS, deterministic, None, most)
         self.calls()
-        context.check(
-            self.library.cudnn_convolve_elemwise(
-                context.pointer,
-                byref(convolution.structure()),
-                byref(choice),
-                byref(ending),
-                images.pointer,
-                kernels.pointer,
-                out.pointer,
-            )
-        )
+        compute(context, convolution, choice, ending, images, kernels, out)
         out.check(self.expected(convolution, bias, activation, alpha), TOLERANCE[convolution.dtype])
         return self.engines()
 
@@ -268,17 +266,7 @@ class TestLibraries(WithCudnn):
         ending = native.DnnEnding(1, 1.0, pointer(bias.tensor), 0)
         choice = native.DnnChoice(GUESS, 0, None, 0)
         with self.assertRaises(native.DeviceError) as caught:
-            context.check(
-                self.library.cudnn_convolve_elemwise(
-                    context.pointer,
-                    byref(convolution.structure()),
-                    byref(choice),
-                    byref(ending),
-                    images.pointer,
-                    kernels.pointer,
-                    Tensor(self, context, convolution.arrays[2]).pointer,
-                )
-            )
+            compute(context, convolution, choice, ending, images, kernels, Tensor(self, context, convolution.arrays[2]))
         self.assertEqual(caught.exception.code, native.GA_UNSUPPORTED_ERROR)
         return str(caught.exception)
 
