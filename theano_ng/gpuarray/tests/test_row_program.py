@@ -32,6 +32,16 @@ def programs_of(f):
     return [node for node in f.maker.fgraph.toposort() if isinstance(node.op, GpuRowProgram)]
 
 
+def generated_programs():
+    """Yield random expressions of rows: seed, generator of random numbers, dtype, rank, inputs, outputs."""
+    for seed in range(60):
+        choose = random.Random(seed)
+        dtype, rank = choose.choice(["float64", "float64", "float32"]), choose.choice([2, 2, 3])
+        inputs, outputs = test_row_fusion.TestGenerated().generated(choose, dtype, rank)
+        if outputs:
+            yield seed, choose, dtype, rank, inputs, outputs
+
+
 class TestValues(unittest.TestCase):
     def setUp(self):
         self.name = context()
@@ -75,12 +85,7 @@ class TestValues(unittest.TestCase):
     def test_generated_programs(self):
         """Random expressions of rows give the results of separate nodes, and their gradients do, too."""
         found = 0
-        for seed in range(60):
-            choose = random.Random(seed)
-            dtype, rank = choose.choice(["float64", "float64", "float32"]), choose.choice([2, 2, 3])
-            inputs, outputs = test_row_fusion.TestGenerated().generated(choose, dtype, rank)
-            if not outputs:
-                continue
+        for seed, choose, dtype, rank, inputs, outputs in generated_programs():
             functions = [
                 theano.function(inputs, outputs, mode=mode, on_unused_input="ignore")
                 for mode in (self.mode, self.mode.excluding("fusion"))
@@ -211,12 +216,7 @@ class TestPacks(CudaTest, OnGpu):
         Kernels for single reductions find the first vector by its address, so that the order of a sum varies.
         """
         mode, found = get_mode("FAST_RUN").including("gpuarray"), 0
-        for seed in range(60):
-            choose = random.Random(seed)
-            dtype, rank = choose.choice(["float64", "float64", "float32"]), choose.choice([2, 2, 3])
-            inputs, outputs = test_row_fusion.TestGenerated().generated(choose, dtype, rank)
-            if not outputs:
-                continue
+        for seed, _, dtype, rank, inputs, outputs in generated_programs():
             there = [GpuArrayType(dtype, v.broadcastable, self.name)() for v in inputs]
             moved = theano.clone(outputs, replace={v: host_from_gpu(g) for v, g in zip(inputs, there)})
             f = theano.function(there, moved, mode=mode, on_unused_input="ignore")
