@@ -46,8 +46,8 @@ def explained_by_rounding(run, values, k, one, other):
         return None
     rng = np.random.RandomState(17)
     with np.errstate(all="ignore"):
-        near = _output_change(run, values, k, one, 1, rng)
-        far = None if near is None else _output_change(run, values, k, one, LONGER, rng)
+        near = output_change(run, values, k, one, 1, rng)
+        far = None if near is None else output_change(run, values, k, one, LONGER, rng)
         if far is None:
             return None
         distance = np.abs(
@@ -65,17 +65,17 @@ def _wide(value):
     return value.astype(np.clongdouble if value.dtype.kind == "c" else np.longdouble)
 
 
-def _output_change(run, values, k, here, steps, rng):
+def output_change(run, values, k, here, steps, rng, unit=None):
     """Return the largest change of each element of an output when the elements of the inputs change at random.
 
     Each element of the inputs is increased or decreased by `steps` units in the last place. `here` is the output for
-    the unchanged inputs. Return None if the implementation refuses the changed inputs, or if the shape of the output
-    changes.
+    the unchanged inputs. `unit` is the relative size of a unit in the last place; by default, it depends on the dtype
+    of the input. Return None if the implementation refuses the changed inputs, or if the shape of the output changes.
     """
     largest = np.zeros(here.shape, np.longdouble)
     for _ in range(TRIALS):
         try:
-            there = run([_perturbed(v, steps, rng) for v in values])[k]
+            there = run([_perturbed(v, steps, rng, unit) for v in values])[k]
         except Exception:
             return None
         if not _inexact(there) or there.shape != here.shape:
@@ -85,7 +85,7 @@ def _output_change(run, values, k, here, steps, rng):
     return largest
 
 
-def _perturbed(value, steps, rng):
+def _perturbed(value, steps, rng, unit=None):
     """Return a copy of an array in which each element is larger or smaller by `steps` units in the last place.
 
     `rng` chooses the direction for each element. Zeros are regarded as exact and do not change. A value that is not an
@@ -94,5 +94,6 @@ def _perturbed(value, steps, rng):
     if not _inexact(value):
         return copied(value)
     real = value.real.dtype.type
-    factors = 1 + real(steps) * np.finfo(real).eps * rng.choice(np.array([-1, 1], real), value.shape)
+    unit = np.finfo(real).eps if unit is None else real(unit)
+    factors = 1 + real(steps) * unit * rng.choice(np.array([-1, 1], real), value.shape)
     return copied(np.asarray(value * factors, value.dtype))

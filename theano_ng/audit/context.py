@@ -7,7 +7,7 @@ from theano_ng.audit.problems import Problem, Reject
 from theano_ng.audit.processes import in_child
 from theano_ng.audit.records import Finding, Verdict
 from theano_ng.audit.runners import Unbuildable, make_runner
-from theano_ng.audit.running import reference
+from theano_ng.audit.running import reference, run_or_error
 
 
 class Context:
@@ -65,6 +65,7 @@ class Context:
             () if example is None else example.describe(),
             problem.evidence,
             problem.location,
+            "" if example is None else example.built.change,
         )
 
     def verdict(self, problems, examples=0):
@@ -95,6 +96,7 @@ class Context:
         """
         if stages is None:
             stages = generate.stages(self.target, self.max_examples, **limits)
+        stages = self._usable(stages)
         search = generate.Search(self._isolated(attempt) if self.apart else attempt, self.seed, self.seconds_left)
         found = search.run(self.target, stages)
         if not found and not search.accepted:
@@ -140,8 +142,30 @@ class Context:
             found.append(example)
 
         search = generate.Search(collect, self.seed, lambda: count - len(found))
-        search.run(self.target, generate.stages(self.target, self.max_examples, **limits))
+        search.run(self.target, self._usable(generate.stages(self.target, self.max_examples, **limits)))
         return found
+
+    def _usable(self, stages):
+        """Leave out the stages for neighbours of the Op that refuse the example inputs.
+
+        Such a neighbour has an argument that is not valid for these inputs. A constructor need not notice this.
+        """
+        accepted = {}
+        for built in self.target.neighbours:
+            accepted[built.index] = self._accepts(built)
+        return [stage for stage in stages if accepted.get(stage.built.index, True)]
+
+    def _accepts(self, built):
+        """Return True if the Op of a node accepts the example inputs, or if it kills the process that computes them."""
+        example = generate.given_example(self.target, built)
+
+        def accepts():
+            try:
+                return not isinstance(run_or_error(self, "any", example, plain=True), Exception)
+            except Reject:
+                return False
+
+        return accepts() if not self.apart else in_child(accepts, 120)[1] is not False
 
     # -- implementations -------------------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ from theano_ng.audit.targets import Built, destroyed
 from theano_ng.extras import require
 
 #: The properties of inputs that can be varied.
-VARIATIONS = ("dtype", "rank", "broadcast", "length", "layout", "alias", "content")
+VARIATIONS = ("dtype", "rank", "broadcast", "length", "layout", "alias", "content", "parameter")
 
 #: Layout -> function that copies an array to the layout.
 LAYOUTS = {
@@ -42,13 +42,16 @@ LAYOUTS = {
 _NOT_WRITABLE = ("read-only", "repeated")
 
 #: Kinds of array contents; see `fill`.
-CONTENTS = ("given", "small", "zero", "equal", "spread", "extreme", "nonfinite")
+CONTENTS = ("given", "small", "zero", "equal", "spread", "constants", "tiny", "extreme", "huge", "nonfinite")
 
 #: Ways to choose the lengths of dimensions. "given": the lengths of the examples. "tied": drawn lengths; dimensions
 #: whose lengths are equal in the examples get equal lengths. "free": each length is drawn separately.
 LENGTHS = ("given", "tied", "free")
 
 ALIASES = ("none", "same", "overlap")
+
+# Kinds of contents of which a few examples show only a part.
+_RICH = ("constants", "tiny", "huge")
 
 _MAX_SHRINKS = 400  # examples that Hypothesis may try while it shrinks
 _SHRINK_SECONDS = 15.0
@@ -118,6 +121,8 @@ class Example:
                     "%x" % zlib.crc32(value.tobytes()),
                     "%x" % zlib.adler32(value.tobytes()),
                 ]
+            elif isinstance(value, (tuple, list, dict)):
+                parts.append(repr(value))
         return "|".join(parts)
 
 
@@ -173,7 +178,51 @@ def nonfinite(dtype):
     return list(_NONFINITE) if np.dtype(dtype).kind == "f" else []
 
 
-def fill(shape, dtype, kind, example, rng):
+def huge(dtype):
+    """Return numbers of a float dtype for which a square, a cube or an exponential overflows, or is close to that."""
+    info = np.finfo(np.dtype(dtype))
+    most = float(info.max)
+    return [
+        2 * most ** (1 / 3),
+        2 * most**0.5,
+        most / 3,
+        np.log(most) * 0.99,
+        np.log(most) * 1.01,
+        2 * np.log(most),
+        2.0 ** (info.nmant + 1) + 2,
+    ]
+
+
+def near(numbers, dtype):
+    """Return numbers of a dtype, and the next smaller and the next larger values, with both signs.
+
+    Parameters
+    ----------
+    numbers : sequence of int or float
+    dtype : dtype
+
+    Returns
+    -------
+    list
+        The values in order, without duplicates. Values that the dtype cannot represent are left out.
+    """
+    dtype, found = np.dtype(dtype), {}
+    for number in numbers:
+        for signed in (number, -number):
+            if dtype.kind == "f" and abs(signed) <= float(np.finfo(dtype).max):
+                value = dtype.type(signed)
+                around = (value, np.nextafter(value, dtype.type(-np.inf)), np.nextafter(value, dtype.type(np.inf)))
+            elif dtype.kind in "iu" and signed == int(signed):
+                around = (int(signed), int(signed) - 1, int(signed) + 1)
+            else:
+                continue
+            for value in around:
+                if dtype.kind == "f" or np.iinfo(dtype).min <= value <= np.iinfo(dtype).max:
+                    found.setdefault(value)
+    return list(found)
+
+
+def fill(shape, dtype, kind, example, rng, numbers=()):
     """Return an array with contents of the given kind.
 
     Parameters
@@ -185,6 +234,8 @@ def fill(shape, dtype, kind, example, rng):
     example : ndarray or None
         The example of the case for this input.
     rng : numpy.random.RandomState
+    numbers : sequence
+        Numbers from the code of the Op, for the kind "constants".
     """
     dtype = np.dtype(dtype)
     size = int(np.prod(shape))
@@ -209,6 +260,17 @@ def fill(shape, dtype, kind, example, rng):
             else:
                 flat = rng.standard_normal(size) * 10.0 ** rng.randint(-3, 3, size)
                 flat = flat + (1j * rng.standard_normal(size) if dtype.kind == "c" else 0)
+        elif kind == "constants" and near(numbers, dtype):
+            choices = near(numbers, dtype)
+            flat = np.array([choices[k] for k in rng.randint(0, len(choices), size)], dtype)
+        elif kind == "tiny" and dtype.kind in "fc":
+            flat = rng.choice([-1.0, 1.0], size) * 10.0 ** -rng.randint(1, 3 * np.finfo(dtype).precision, size)
+        elif kind == "huge" and dtype.kind == "f":
+            # One huge number among moderate numbers: see the kind "extreme".
+            flat = _given(size, dtype, example)
+            flat = np.array(flat, dtype)
+            if size:
+                flat[rng.randint(size)] = rng.choice(huge(dtype)) * rng.choice([-1, 1])
         else:
             choices = (
                 pool(dtype) if kind == "extreme" or not nonfinite(dtype) else nonfinite(dtype) + [1.0, -0.0, 0.0, 2.5]
@@ -275,6 +337,77 @@ def _draw_shapes(draw, st, target, built, modes, most):
     return shapes
 
 
+#: Lengths at which loops over blocks, unrolled loops and tables often go wrong. Lengths near integers in the code of the Op
+#: are tried, too.
+LENGTHS_OF_BLOCKS = (
+    *(15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 511, 512, 513, 1023, 1024, 1025, 2049, 4097),
+)
+
+#: The maximum number of elements of an array with such a length, and the maximum number of tuples of shapes.
+MOST_ELEMENTS, MOST_SHAPES = 1 << 14, 64
+
+
+def long_shapes(target, built):
+    """Return tuples of shapes in which one group of dimensions has a length near the length of a block.
+
+    Lengths near integers in the code of the Op are included. The number of elements ascends, so that a search can shrink
+    a shape by choosing an earlier one.
+    """
+    groups = groups_of(target, built)
+    own = target.constants.lengths(4, MOST_ELEMENTS // 2)[:6]
+    own = [n for c in own for n in (c - 1, c, c + 1, 2 * c + 1)]
+    found = {}
+    for length in dict.fromkeys(own + list(LENGTHS_OF_BLOCKS)):
+        for group in _names_of(groups):
+            places = [(i, axis) for i, g in enumerate(groups) if g for axis, name in enumerate(g) if name == group]
+            shapes = _shapes_with(groups, dict.fromkeys(places, length))
+            if max(int(np.prod(shape)) for shape in shapes if shape is not None) <= MOST_ELEMENTS:
+                found.setdefault(shapes)
+                continue
+            for place in places:  # the dimensions of one array are tied to each other: change one of them alone
+                shapes = _shapes_with(groups, {place: length})
+                if max(int(np.prod(shape)) for shape in shapes if shape is not None) <= MOST_ELEMENTS:
+                    found.setdefault(shapes)
+    return tuple(sorted(list(found)[:MOST_SHAPES], key=_elements))
+
+
+def short_shapes(target, built):
+    """Return tuples of shapes with all combinations of two lengths from 0 to 3: one of the lengths is the length of one
+    dimension, and the other one is the length of all other dimensions of its group.
+    """
+    groups, found = groups_of(target, built), {}
+    for rest in (2, 0, 1, 3):
+        for own in (2, 0, 1, 3):
+            for i, g in enumerate(groups):
+                for axis, group in enumerate(g or ()):
+                    if group is not None:
+                        lengths = {
+                            (k, a): rest
+                            for k, other in enumerate(groups)
+                            for a, name in enumerate(other or ())
+                            if name == group
+                        }
+                        found.setdefault(_shapes_with(groups, {**lengths, (i, axis): own}))
+    return tuple(found)[:MOST_SHAPES]
+
+
+def _elements(shapes):
+    """Return the number of elements of arrays with the given shapes."""
+    return sum(int(np.prod(shape)) for shape in shapes if shape is not None)
+
+
+def _names_of(groups):
+    return list(dict.fromkeys(n for g in groups if g for n in g if n is not None))
+
+
+def _shapes_with(groups, lengths):
+    """Return shapes with the given lengths, a dict from pairs (slot, axis). The other dimensions are at most 3 long."""
+    return tuple(
+        None if g is None else tuple(1 if n is None else lengths.get((i, axis), min(n, 3)) for axis, n in enumerate(g))
+        for i, g in enumerate(groups)
+    )
+
+
 # ------------------------------------------------- examples
 
 
@@ -294,6 +427,11 @@ class Stage:
         Whether to replace a few elements by special values; see `pool`.
     mild : bool
         If True, integer arrays get the contents "small" in place of "spread".
+    shapes : tuple
+        Tuples of shapes, one shape for each slot and None for a slot that is not varied. If any are given, Hypothesis
+        draws from them, and `lengths` has no effect.
+    objects : bool
+        Whether to vary values that are not arrays, such as tuples; see `variants_of`.
     """
 
     built: Built
@@ -305,6 +443,8 @@ class Stage:
     longest: int = 4
     specials: bool = False
     mild: bool = False
+    shapes: tuple = ()
+    objects: bool = False
 
 
 def stages(target, max_examples, layouts=True, contents=True, mild=False):
@@ -327,28 +467,40 @@ def stages(target, max_examples, layouts=True, contents=True, mild=False):
     base, case = target.base, target.case
     varied = any(slot.varied for slot in target.slots)
     result = [Stage(base, 1)]
+    if target.varies("content") and any(slot.varied_object for slot in target.slots) and max_examples > 0:
+        result.append(Stage(base, 12, objects=True))
     if not varied or max_examples <= 0:
         return result
     kinds = CONTENTS if contents and target.varies("content") else ("given",)
-    finite = tuple(k for k in kinds if k not in ("nonfinite", "extreme", "spread"))
+    finite = tuple(k for k in kinds if k not in ("nonfinite", "extreme", "huge", "spread"))
     if mild:
-        kinds = tuple(k for k in kinds if k not in ("nonfinite", "extreme"))
+        kinds = tuple(k for k in kinds if k not in ("nonfinite", "extreme", "huge"))
     ways = tuple(LAYOUTS) if layouts and target.varies("layout") else ("C",)
     lengths = LENGTHS if target.varies("length") else ("given",)
     alias = ALIASES[1:] if layouts and target.varies("alias") and _can_alias(target, base) else ()
     result += [Stage(built, 1) for built in target.built[1:]]
     if "tied" in lengths:
         result += [
-            Stage(built, 2, lengths=("tied",), longest=longest) for built in target.built[:4] for longest in (0, 1, 4)
+            Stage(built, 2, lengths=("tied",), longest=longest)
+            for built in target.built[:4] + target.neighbours
+            for longest in (0, 1, 4)
         ]
-    result += [Stage(base, 2, contents=(kind,), mild=mild) for kind in kinds[1:]]
+    result += [Stage(base, 6 if kind in _RICH else 2, contents=(kind,), mild=mild) for kind in kinds[1:]]
+    result += [Stage(built, 2, contents=(kind,), mild=mild) for built in target.neighbours for kind in kinds[1:]]
+    if "tied" in lengths:
+        result += [
+            Stage(base, len(shapes), shapes=shapes)
+            for shapes in (short_shapes(target, base), long_shapes(target, base))
+            if shapes
+        ]
     result += [Stage(base, 2, layouts=(way,)) for way in ways[1:]]
     result += [Stage(base, 2, aliases=(kind,)) for kind in alias]
     result += [
         Stage(built, 2, contents=(kind,), mild=mild)
         for built in target.built[1:]
+        if not built.change
         for kind in kinds
-        if kind in ("spread", "extreme", "nonfinite")
+        if kind in ("spread", "extreme", "huge", "nonfinite")
     ]
     if len(lengths) > 1:
         result.append(Stage(base, max(max_examples // 5, 1), lengths=lengths, longest=4, contents=finite))
@@ -400,20 +552,26 @@ def strategy(target, stage):
 def draw_example(draw, st, target, stage):
     """Return an `Example`. `draw` is the function by which Hypothesis draws values."""
     built = stage.built
-    shapes = _draw_shapes(draw, st, target, built, list(stage.lengths), stage.longest)
+    if stage.shapes:
+        shapes = draw(st.sampled_from(stage.shapes))
+    else:
+        shapes = _draw_shapes(draw, st, target, built, list(stage.lengths), stage.longest)
     overwritten = _destroyed(built)
     variant = draw(st.integers(0, 255)) if stage.contents != ("given",) else 0
     rng = np.random.RandomState(variant + 1)
     values, layouts = [], []
     for i, (slot, t, shape) in enumerate(zip(target.slots, built.types, shapes)):
         if shape is None:
-            values.append(_unvaried(slot, t))
+            value = _unvaried(slot, t)
+            variants = variants_of(t, value) if stage.objects and slot.fixed is None else []
+            values.append(draw(st.sampled_from([value, *variants])) if variants else value)
             layouts.append("")
             continue
         kind = stage.contents[0] if len(stage.contents) == 1 else draw(st.sampled_from(list(stage.contents)))
         if stage.mild and kind == "spread" and np.dtype(t.dtype).kind in "iu":
             kind = "small"
-        value = fill(shape, t.dtype, kind, slot.value.toarray() if slot.sparse else slot.value, rng)
+        numbers = target.special_numbers(built)
+        value = fill(shape, t.dtype, kind, slot.value.toarray() if slot.sparse else slot.value, rng, numbers)
         if stage.specials and value.size and draw(st.integers(0, 3)) == 3:
             choices = pool(t.dtype) + (nonfinite(t.dtype) if "nonfinite" in stage.contents else [])
             for position, chosen in draw(
@@ -433,6 +591,59 @@ def draw_example(draw, st, target, stage):
     if alias != "none":
         alias = _alias(alias, target, built, values)
     return Example(built, tuple(values), tuple(layouts), alias)
+
+
+def variants_of(t, value):
+    """Return other values of a Type for a container: with fewer items, in another order, and with changed items.
+
+    Parameters
+    ----------
+    t : Type
+    value : object
+        A tuple, a list or a dict; for other values, the result is empty.
+
+    Returns
+    -------
+    list
+    """
+    found = []
+    if isinstance(value, (tuple, list)):
+        found = [value[:-1], value[:0], value[::-1], value + value[:1]]
+        for place, item in enumerate(value):
+            found += [value[:place] + type(value)([other]) + value[place + 1 :] for other in _other_items(item)]
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            found.append({k: v for k, v in value.items() if k != key})
+            found += [{**value, key: other} for other in _other_items(item)]
+    valid = []
+    for other in found:
+        try:
+            if t.is_valid_value(other):
+                valid.append(other)
+        except Exception:
+            continue  # check_types reports this exception
+    return valid
+
+
+def _other_items(item):
+    """Return other values for an item of a container."""
+    if isinstance(item, np.ndarray):
+        other = "float32" if item.dtype != "float32" else "float64"
+        shorter = [item[:-1].copy(), item[:0].copy(), forms.strided(item)] if item.ndim else []
+        return [*shorter, item.astype(other), None, "text"]
+    if isinstance(item, (tuple, list, dict)):
+        return [type(item)(), None]
+    return [None, "text", 0, -1, 2.5]
+
+
+def given_example(target, built):
+    """Return the `Example` with the values of the case, without random choices."""
+    shapes = [None if g is None else tuple(1 if n is None else n for n in g) for g in groups_of(target, built)]
+    values = [
+        _unvaried(slot, t) if shape is None or slot.sparse else fill(shape, t.dtype, "given", slot.value, None)
+        for slot, t, shape in zip(target.slots, built.types, shapes)
+    ]
+    return Example(built, tuple(values), tuple("" if shape is None else "C" for shape in shapes))
 
 
 def _sparse(t, dense, rng):

@@ -2,6 +2,8 @@
 
 import gc
 import sys
+import time
+import types
 
 import numpy as np
 
@@ -11,13 +13,20 @@ from theano_ng.audit.running import good_together
 from theano_ng.audit.value_checks import runner_or_none
 from theano_ng.gof.graph import Constant
 
-#: Number of calls over which references are counted, and number of extra references to each object. The extra
-#: references keep an object alive if the Op releases too many references.
-CALLS, EXTRA_REFERENCES = 40, 1 << 14
+#: The largest and the smallest number of calls over which references are counted, and the time in seconds after which the
+#: calls end when there were enough of them.
+CALLS, LEAST_CALLS, SECONDS = 1000, 40, 0.5
+#: Number of extra references to each object. They keep an object alive if the Op releases too many references.
+EXTRA_REFERENCES = 1 << 14
+#: The change of the number of references that counts as an error: in each of the calls, or in a part of many calls.
+LEAST_CHANGE, LEAST_PART = 0.9 * LEAST_CALLS, 0.05
 
 #: The number of calls in a stretch, which is a series of calls between two measurements of memory; the number of
 #: stretches; and the minimum growth in bytes per call that counts as a leak.
 STRETCH, STRETCHES, LEAK_BYTES = 60, 5, 8
+
+# Objects inside a value to which other parts of the program refer, too.
+_NOT_INSIDE = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.MethodType, np.dtype, bool)
 
 KINDS = (("py", "perform"), ("c", "c_code"))
 
@@ -63,6 +72,8 @@ def _stages(context):
     """Return stages with a few examples of every kind, because each example costs many calls."""
     target = context.target
     stages = [generate.Stage(target.base, 1)]
+    if any(slot.varied_object for slot in target.slots) and target.varies("content") and context.max_examples > 0:
+        stages.append(generate.Stage(target.base, 12, objects=True))
     if any(slot.varied for slot in target.slots) and context.max_examples > 0:
         if target.varies("length"):
             stages += [
@@ -71,7 +82,7 @@ def _stages(context):
             ]
         if target.varies("layout"):
             stages += [generate.Stage(target.base, 1, layouts=(way,)) for way in ("reversed", "fortran", "misaligned")]
-        stages += [generate.Stage(built, 1) for built in target.built[1:4]]
+        stages += [generate.Stage(built, 1) for built in target.built[1:4] + target.neighbours]
     return stages
 
 
@@ -188,31 +199,33 @@ class _References:
 
 
 def _count_references(calls, node, name):
-    """Return the problems with references in `CALLS` calls: first excessive releases, then leaks."""
+    """Return the problems with references in up to `CALLS` calls: first excessive releases, then leaks."""
     problems = [] if calls.fails else _count_output_references(calls, node, name)
     if problems:  # do not count further: a leaked output keeps references to its dtype, and perhaps to inputs
         calls.end()
         return problems
-    watched = _watched(calls, node)
+    watched = _watched(calls, node, name)
     own = [[thing] * EXTRA_REFERENCES for _, thing in watched]
     for _ in range(3):  # objects that are created only once are created before the references are counted
         calls.call()
     gc.collect()  # garbage that is not collected yet is not a leak
     before = [sys.getrefcount(thing) for _, thing in watched]
-    for _ in range(CALLS):
+    count, end = 0, time.perf_counter() + SECONDS
+    while count < LEAST_CALLS or (count < CALLS and time.perf_counter() < end):
         calls.call()
+        count += 1
     gc.collect()
     changes = [sys.getrefcount(thing) - count for (_, thing), count in zip(watched, before)]
     suffix = " that fails (%s)" % calls.fails if calls.fails else ""
-    # Report only changes of about one reference per call or more. An output that is an input, or a view of an input,
-    # keeps one reference to this input, however often the Op is called.
+    # Report only changes that grow with the number of calls. An output that is an input, or a view of an input, keeps one
+    # reference to this input, however often the Op is called.
     for (what, _), change in zip(watched, changes):
-        per_call = change / CALLS
-        if abs(per_call) < 0.9:
+        per_call = change / count
+        if abs(change) < LEAST_CHANGE or abs(per_call) < LEAST_PART:
             continue
         number = "%g reference%s" % (abs(round(per_call, 2)), "" if abs(round(per_call, 2)) == 1 else "s")
         evidence = "after %d calls there are %d references %s than before" % (
-            CALLS,
+            count,
             abs(change),
             "more" if change > 0 else "fewer",
         )
@@ -236,8 +249,11 @@ def _count_references(calls, node, name):
     return problems
 
 
-def _watched(calls, node):
-    """Return pairs (description, object) of all objects whose references a call may change."""
+def _watched(calls, node, name):
+    """Return pairs (description, object) of all objects whose references a call may change.
+
+    `name` is the method of the Op that is called.
+    """
     watched = [("input %d" % i, value) for i, value in enumerate(calls.values)]
     watched += [
         ("the memory under input %d" % i, value.base)
@@ -245,15 +261,10 @@ def _watched(calls, node):
         if isinstance(value, np.ndarray) and value.base is not None
     ]
     for i, value in enumerate(calls.values):
-        if isinstance(value, np.ndarray):
-            watched.append(("the dtype of input %d" % i, value.dtype))
-    for i, variable in enumerate(node.outputs):
-        dtype = getattr(variable.type, "dtype", None)
-        if isinstance(dtype, str):
-            try:
-                watched.append(("the dtype of output %d (%s)" % (i, dtype), np.dtype(dtype)))
-            except TypeError:
-                pass  # not a NumPy dtype
+        watched += [("%s inside input %d" % (what, i), thing) for what, thing in _inside(value)]
+    if name == "c_code":
+        # Python code cannot leak a reference to a dtype of NumPy, but arrays that are still alive refer to their dtypes.
+        watched += _dtypes(calls, node)
     watched += [("the Constant that is its input", v.data) for v in node.inputs if isinstance(v, Constant)]
     params = getattr(calls.thunk, "params", None)
     if params is not None:
@@ -263,6 +274,38 @@ def _watched(calls, node):
     for what, thing in watched:
         unique.setdefault(id(thing), (what, thing))
     return list(unique.values())
+
+
+def _dtypes(calls, node):
+    """Return pairs (description, dtype) of the dtypes of inputs and outputs."""
+    found = [
+        ("the dtype of input %d" % i, value.dtype) for i, value in enumerate(calls.values) if hasattr(value, "dtype")
+    ]
+    for i, variable in enumerate(node.outputs):
+        dtype = getattr(variable.type, "dtype", None)
+        if isinstance(dtype, str):
+            try:
+                found.append(("the dtype of output %d (%s)" % (i, dtype), np.dtype(dtype)))
+            except TypeError:
+                pass  # not a NumPy dtype
+    return [(what, dtype) for what, dtype in found if isinstance(dtype, np.dtype)]
+
+
+def _inside(value, most=200):
+    """Return pairs (description, object) of the objects that a value refers to, directly or through other objects.
+
+    Modules, classes, functions and the elements of arrays are left out. At most `most` objects are returned.
+    """
+    found, seen, todo = [], {id(value)}, [value]
+    while todo and len(found) < most:
+        for thing in gc.get_referents(todo.pop(0)):
+            if id(thing) in seen or isinstance(thing, _NOT_INSIDE):
+                continue
+            seen.add(id(thing))
+            found.append(("the %s" % type(thing).__name__, thing))
+            if not isinstance(thing, np.ndarray):
+                todo.append(thing)
+    return found
 
 
 def _count_output_references(calls, node, name):

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from theano_ng.audit.causes import causes
+
 STATUSES = ("ok", "failed", "skipped")
 
 
@@ -25,7 +27,8 @@ class Case:
     vary : collection of str, optional
         The properties of the examples to vary. Default: all of `generate.VARIATIONS`.
     skip : dict, optional
-        Check name -> reason why the check does not apply to this Op. The report shows the reason.
+        Name of a check, or of one of `driver.PROPERTIES` -> reason why it does not apply to this Op. The report shows the
+        reason.
     tolerance : float, optional
         Relative tolerance of gradients.
     """
@@ -62,6 +65,11 @@ class Finding:
         Details: differences, stack trace of the sanitizer ...
     location : str
         ``file:line`` of the code that is probably wrong. "" if it is unknown.
+    change : str
+        If only another Op of the class shows the error: the constructor argument that differs from the Op of the case,
+        such as ``alpha=0.0 instead of 0.3``. Otherwise "".
+    consequences : tuple of Finding
+        In `Report.findings`: the findings that this finding probably explains.
     """
 
     check: str
@@ -70,6 +78,8 @@ class Finding:
     inputs: tuple = ()
     evidence: str = ""
     location: str = ""
+    change: str = ""
+    consequences: tuple = ()
 
 
 @dataclass(frozen=True)
@@ -86,6 +96,8 @@ class Verdict:
     findings : tuple of Finding
     reason : str
         The reason for skipping the check.
+    note : str
+        What the check did not test, for instance lines of code that no example reached.
     """
 
     check: str
@@ -94,6 +106,7 @@ class Verdict:
     seconds: float = 0.0
     findings: tuple = ()
     reason: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -107,7 +120,8 @@ class Report:
 
     @property
     def findings(self):
-        return [finding for verdict in self.verdicts for finding in verdict.findings]
+        """The causes: the findings that no other finding explains. The verdicts contain all findings."""
+        return causes([finding for verdict in self.verdicts for finding in verdict.findings])
 
     @property
     def ok(self):

@@ -8,7 +8,7 @@ import textwrap
 from theano_ng.audit.names import NAMES
 
 #: Version of the JSON schema. It is incremented when an item is removed or changes its meaning.
-SCHEMA = 1
+SCHEMA = 2
 
 #: Without the option -v, a report shows at most EVIDENCE_LINES lines of each piece of evidence, and at most
 #: MESSAGE_LINES lines of each message or input.
@@ -99,7 +99,7 @@ def _table(report, width, paint):
                 _WORDS[verdict.status],
                 str(verdict.examples) if verdict.examples else "",
                 "%.1f" % verdict.seconds,
-                _ascii(names or verdict.reason),
+                _ascii("; ".join(part for part in (names or verdict.reason, verdict.note) if part)),
                 verdict.status,
             )
         )
@@ -125,7 +125,8 @@ def _finding(number, finding, width, paint, everything):
         "  %d. %s"
         % (number, paint("failed", "%s (%s)" % (finding.error, finding.check)) + (": " + meaning if meaning else "")),
     ]
-    for text in (finding.message, *("input %d: %s" % item for item in enumerate(finding.inputs))):
+    made = ["with " + finding.change] if finding.change else []
+    for text in (finding.message, *made, *("input %d: %s" % item for item in enumerate(finding.inputs))):
         wrapped = textwrap.wrap(
             _ascii(text), width, initial_indent=" " * 5, subsequent_indent=" " * 7, break_on_hyphens=False
         )
@@ -141,6 +142,11 @@ def _finding(number, finding, width, paint, everything):
     if cut > 1 and not everything:
         evidence = evidence[:EVIDENCE_LINES] + ["... %d more lines (-v shows them)" % cut]
     lines += ["     | " + (line if everything else _cut(line, width - 7)) for line in evidence]
+    if finding.consequences:
+        names = dict.fromkeys("%s (%s)" % (other.error, other.check) for other in finding.consequences)
+        lines += textwrap.wrap(
+            "probably explains: " + ", ".join(names), width, initial_indent=" " * 5, subsequent_indent=" " * 7
+        )
     return "\n".join(line.rstrip() for line in lines)
 
 
@@ -200,6 +206,14 @@ def to_json(reports):
                 "op": report.op,
                 "ok": report.ok,
                 "seconds": round(report.seconds, 3),
+                "causes": [
+                    {
+                        "check": cause.check,
+                        "error": cause.error,
+                        "explains": [{"check": f.check, "error": f.error} for f in cause.consequences],
+                    }
+                    for cause in report.findings
+                ],
                 "verdicts": [
                     {
                         "check": verdict.check,
@@ -207,6 +221,7 @@ def to_json(reports):
                         "examples": verdict.examples,
                         "seconds": round(verdict.seconds, 3),
                         "reason": verdict.reason,
+                        "note": verdict.note,
                         "findings": [
                             {
                                 "error": finding.error,
@@ -215,6 +230,7 @@ def to_json(reports):
                                 "inputs": list(finding.inputs),
                                 "evidence": finding.evidence,
                                 "location": finding.location,
+                                "change": finding.change,
                             }
                             for finding in verdict.findings
                         ],
@@ -283,6 +299,7 @@ def to_junit(reports):
 
 def _finding_text(finding):
     lines = ["%s: %s" % (finding.error, finding.message)]
+    lines += ["with " + finding.change] if finding.change else []
     lines += ["input %d: %s" % (i, text) for i, text in enumerate(finding.inputs)]
     if finding.location:
         lines.append("at " + finding.location)

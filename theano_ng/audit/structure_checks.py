@@ -1,24 +1,21 @@
 """Checks of the Op as a Python object: nodes, equality, hash, pickle, maps, and the version of its C code."""
 
 import copy
-import inspect
 import pickle
 import sys
 from types import SimpleNamespace
 
 import numpy as np
 
+from theano_ng.audit.code_constants import c_text
 from theano_ng.audit.forms import copied
+from theano_ng.audit.neighbours import changed_ops, rebuild, same_attributes
 from theano_ng.audit.problems import Problem, one_line
 from theano_ng.audit.runners import make_runner
 from theano_ng.audit.running import run_or_error
 from theano_ng.audit.value_checks import first_difference
 from theano_ng.gof.graph import Apply, Constant
 from theano_ng.gof.op import Op
-from theano_ng.gof.utils import MethodNotDefined
-
-# Types of constructor arguments and attributes for which the checks can generate other values.
-_PLAIN = (bool, int, float, str)
 
 
 def hash_of(op):
@@ -177,7 +174,7 @@ def check_props(context):
     for way, other in _equals(context):
         tried += 1
         problems += compare_equal(op, other, way, where, target)
-    for change, other in _changed(op):
+    for change, other in changed_ops(op, target.constants):
         tried += 1
         try:
             equal = op == other
@@ -254,91 +251,9 @@ def _equals(context):
         from theano_ng.audit.targets import Built
 
         yield "the Op that the case makes when it is called again", Built(context.target, context.target.base.types).op
-    rebuilt = _rebuild(op, {})
-    if rebuilt is not None and _same_attributes(op, rebuilt):
+    rebuilt = rebuild(op, {})
+    if rebuilt is not None and same_attributes(op, rebuilt):
         yield "one built with the same arguments", rebuilt
-
-
-def _same_attributes(op, other):
-    """Return True if the attributes of two Ops have equal texts.
-
-    If the constructor converts its arguments, an Op that is rebuilt from its attributes may have different attributes.
-    """
-    return repr(sorted(vars(op).items(), key=str)) == repr(sorted(vars(other).items(), key=str))
-
-
-def _arguments(op):
-    """Return the constructor arguments of the Op by name, read from its attributes. Return None if one is unknown."""
-    init = type(op).__init__
-    if init in (object.__init__, Op.__init__):
-        return {}
-    try:
-        parameters = list(inspect.signature(init).parameters.values())[1:]
-    except (TypeError, ValueError):
-        return None
-    values = {}
-    for parameter in parameters:
-        if parameter.kind is parameter.VAR_POSITIONAL:
-            return None
-        if parameter.kind is parameter.VAR_KEYWORD:
-            continue
-        if hasattr(op, parameter.name):
-            values[parameter.name] = getattr(op, parameter.name)
-        elif parameter.default is parameter.empty:
-            return None
-    return values
-
-
-def _rebuild(op, changes):
-    """Return an Op built with the same constructor arguments except for `changes`, or None if this is impossible."""
-    values = _arguments(op)
-    if values is None:
-        return None
-    try:
-        other = type(op)(**dict(values, **changes))
-    except Exception:
-        return None
-    # If the names of the attributes differ, the arguments were not reconstructed correctly.
-    if set(getattr(other, "__dict__", ())) != set(getattr(op, "__dict__", ())):
-        return None
-    return other
-
-
-def _other_values(value):
-    if isinstance(value, bool):
-        return [not value]
-    if isinstance(value, int):
-        return [value + 1, value - 1, -value]
-    if isinstance(value, float):
-        return [value + 1.0, 2.0 * value + 0.5]
-    return [value + "_"]
-
-
-def _changed(op):
-    """Yield pairs (description, Op) of Ops with one changed argument.
-
-    If the arguments are unknown, one attribute is changed instead.
-    """
-    values = _arguments(op)
-    rebuilt = _rebuild(op, {})
-    if values is not None and rebuilt is not None and _same_attributes(op, rebuilt):
-        for name, value in values.items():
-            if isinstance(value, _PLAIN):
-                for new in _other_values(value):
-                    other = _rebuild(op, {name: new})
-                    if other is not None:
-                        yield "built with %s=%r" % (name, new), other
-        return
-    for name, value in list(getattr(op, "__dict__", {}).items()):
-        if not isinstance(value, _PLAIN) or name.startswith("_"):
-            continue
-        for new in _other_values(value):
-            other = copy.copy(op)
-            try:
-                setattr(other, name, new)
-            except Exception:
-                break
-            yield "whose attribute %s is %r" % (name, new), other
 
 
 def _differs(context, other):
@@ -508,45 +423,6 @@ def _bad_map(name, table, inputs, outputs):
 
 
 # ------------------------------------------------- C code as text
-
-_TEXTS = (
-    "c_support_code",
-    "c_headers",
-    "c_libraries",
-    "c_compile_args",
-    "c_no_compile_args",
-    "c_header_dirs",
-    "c_lib_dirs",
-    "c_init_code",
-)
-_APPLY_TEXTS = ("c_support_code_apply", "c_support_code_struct", "c_init_code_struct", "c_code_cleanup")
-
-
-def c_text(node):
-    """Return all C code of an Op for a node as one text, or None if it has no C code."""
-    op = node.op
-    inputs = ["in_%d" % i for i in range(len(node.inputs))]
-    outputs = ["out_%d" % i for i in range(len(node.outputs))]
-    sub = {"fail": "{goto fail;}", "params": "params", "context": "context", "struct_id": "0", "id": "0"}
-    try:
-        parts = [str(op.c_code(node, "NODE", inputs, outputs, sub))]
-    except (MethodNotDefined, NotImplementedError, AttributeError):
-        return None
-    for name in _TEXTS + _APPLY_TEXTS:
-        method = getattr(op, name, None)
-        if method is None:
-            continue
-        arguments = {
-            "c_support_code_apply": (node, "NODE"),
-            "c_support_code_struct": (node, "NODE"),
-            "c_init_code_struct": (node, "NODE", sub),
-            "c_code_cleanup": (node, "NODE", inputs, outputs, sub),
-        }.get(name, ())
-        try:
-            parts.append("%s: %s" % (name, method(*arguments)))
-        except (MethodNotDefined, NotImplementedError, TypeError):
-            continue  # the method is not defined, or takes the compiler as an argument
-    return "\n".join(parts)
 
 
 def check_cache_version(context):

@@ -394,9 +394,12 @@ class Gradients:
         return terms
 
     def __call__(self, values, weights):
-        """Compute the gradients of ``sum(weight * output)`` with respect to the variables that have a gradient."""
+        """Compute the gradients of ``sum(weight * output)`` with respect to the variables that have a gradient.
+
+        Gradients that are sparse matrices are converted to arrays."""
         with np.errstate(all="ignore"):
-            return self.function(*[copied(v) for v in values], *[copied(w) for w in weights])
+            terms = self.function(*[copied(v) for v in values], *[copied(w) for w in weights])
+        return [term.toarray() if hasattr(term, "toarray") else term for term in terms]
 
 
 def check_grad(context):
@@ -501,11 +504,7 @@ def _coarse(built, found):
 
 def _compare_coarse(context, example, gradients, analytic, weights, tolerance, where):
     """Compare gradients in float32 or float16 with the gradients of a node for float64, if the target has one."""
-    types = tuple(
-        t.clone(dtype="float64") if getattr(t, "dtype", None) in _COARSE and isinstance(t, tensor.TensorType) else t
-        for t in example.built.types
-    )
-    twin = next((b for b in context.target.built if b.types == types), None)
+    twin = context.target.in_float64(example.built)
     if twin is None:
         return
     fine = gradients(twin)
@@ -567,8 +566,58 @@ def _moved(outputs, others, outs):
     return result
 
 
-def _slope(context, built, values, moved, outs, outputs, weights, step=STEP):
-    """Estimate the derivative of ``sum(weight * output)`` in a direction by finite differences.
+class _Slopes:
+    """The one-sided derivatives of ``sum(weight * output)`` in a direction, from finite differences.
+
+    Attributes
+    ----------
+    value : float
+        The mean of both derivatives.
+    low, high : float
+        The limits of a subgradient: the sums of the smaller and of the larger derivative of each term.
+    size : float
+        The sum of the absolute values of the terms.
+    noise : float
+        The uncertainty of the derivatives.
+    smooth : bool
+        True if the two derivatives agree. At a kink or a jump, they differ.
+    """
+
+    def __init__(self, rights, lefts, weights, level, step):
+        pairs = [(w * r, w * x) for w, r, x in zip(weights, rights, lefts)]
+        self.value = sum(float((r + x).sum()) / 2 for r, x in pairs)
+        self.low = sum(float(np.minimum(r, x).sum()) for r, x in pairs)
+        self.high = sum(float(np.maximum(r, x).sum()) for r, x in pairs)
+        self.size = sum(float(np.abs(r).sum()) + float(np.abs(x).sum()) for r, x in pairs) / 2
+        bend = max([float(np.abs(r - x).max(initial=0)) for r, x in zip(rights, lefts)], default=0)
+        # The two one-sided slopes of a smooth function differ by the step times the curvature. At a kink or a jump they
+        # differ by more.
+        self.smooth = bend <= 1e-2 * max(1.0, self.size)
+        self.noise = 1e-15 * level / step * 50 + bend * 1e-3
+
+    def __str__(self):
+        return "%.6g" % self.value if self.smooth else "%.6g to %.6g at a kink" % (self.low, self.high)
+
+    def agrees(self, symbolic, tolerance):
+        """Return True if the gradient `symbolic` is a derivative within the tolerance, or a subgradient at a kink."""
+        room = tolerance * max(self.size, abs(symbolic), 1e-2) + self.noise
+        if self.smooth:
+            return abs(self.value - symbolic) <= room
+        return self.low - room <= symbolic <= self.high + room
+
+    def confirm(self, other, symbolic, tolerance):
+        """Return True if the slopes of a smaller step, `other`, are the same, so that they show a wrong gradient."""
+        if other is None or self.smooth is not other.smooth:
+            return False
+        if not self.smooth:
+            same = 1e-2 * max(1.0, self.size)
+            return abs(self.low - other.low) <= same and abs(self.high - other.high) <= same
+        apart = abs(self.value - symbolic) if np.isfinite(symbolic) else tolerance * max(self.size, 1e-2) + self.noise
+        return abs(self.value - other.value) <= apart / 4
+
+
+def _slopes(context, built, values, moved, outs, outputs, weights, step=STEP):
+    """Estimate the one-sided derivatives of ``sum(weight * output)`` in a direction by finite differences.
 
     Parameters
     ----------
@@ -578,27 +627,18 @@ def _slope(context, built, values, moved, outs, outputs, weights, step=STEP):
 
     Returns
     -------
-    (float, float, float) or None
-        The derivative, the sum of the absolute values of its terms, and the uncertainty of the derivative. None if the
-        Op is not smooth here, or raises an exception.
+    _Slopes or None
+        None if the Op raises an exception, or if a value is not finite.
     """
-    slopes = []
+    sides = []
     for t in (step, -step):
         there = _run(context, built, moved(t))
         differences = None if there is None else _moved(outputs, there, outs)
         if differences is None:
             return None
-        slopes.append([d / t for d in differences])
-    right, left = ([s for s in side] for side in slopes)
-    size = sum(float(np.abs(w * r).sum()) + float(np.abs(w * x).sum()) for w, r, x in zip(weights, right, left)) / 2
-    bend = max([float(np.abs(r - x).max(initial=0)) for r, x in zip(right, left)], default=0)
-    # The two one-sided slopes of a smooth function differ by the step times the curvature. At a kink or a jump they
-    # differ by more.
-    if bend > 1e-2 * max(1.0, size):
-        return None
+        sides.append([d / t for d in differences])
     level = max([float(np.abs(np.asarray(outputs[k], "float64")).max(initial=0)) for k in outs], default=0)
-    value = sum(float((w * (r + x) / 2).sum()) for w, r, x in zip(weights, right, left))
-    return value, size, 1e-15 * level / step * 50 + bend * 1e-3
+    return _Slopes(*sides, weights, level, step)
 
 
 def _compare_numeric(context, example, found, values, weights, outputs, analytic, where):
@@ -618,21 +658,19 @@ def _compare_numeric(context, example, found, values, weights, outputs, analytic
                     other[i] = type(other[i])(other[i] + t)
                 return other
 
-            slope = _slope(context, built, values, moved, found.outs, outputs, weights)
-            if slope is None:
+            slopes = _slopes(context, built, values, moved, found.outs, outputs, weights)
+            if slopes is None:
                 continue
-            numeric, size, noise = slope
             symbolic = float(np.asarray(g).reshape(-1)[place])
-            if not abs(numeric - symbolic) <= tolerance * max(size, abs(symbolic), 1e-2) + noise:
-                finer = _slope(context, built, values, moved, found.outs, outputs, weights, STEP / FINER)
-                apart = abs(numeric - symbolic) if np.isfinite(symbolic) else tolerance * max(size, 1e-2) + noise
-                if finer is None or abs(numeric - finer[0]) > apart / 4:
+            if not slopes.agrees(symbolic, tolerance):
+                finer = _slopes(context, built, values, moved, found.outs, outputs, weights, STEP / FINER)
+                if not slopes.confirm(finer, symbolic, tolerance):
                     continue  # the function jumps, the step is too large for its curvature, or the slope has no limit
                 at = [int(k) for k in np.unravel_index(place, np.shape(values[i]))]
                 raise Problem(
                     "BadGradient",
-                    "the gradient of input %d at %s is %.6g, but finite differences give %.6g"
-                    % (i, at, symbolic, numeric),
+                    "the gradient of input %d at %s is %.6g, but finite differences give %s"
+                    % (i, at, symbolic, slopes),
                     "node %s\ngradient %s\nweights %s" % (built.node, g, weights),
                     where,
                 )

@@ -6,12 +6,18 @@ import os
 import numpy as np
 
 from theano_ng import tensor
+from theano_ng.audit.code_constants import c_text, constants_of
+from theano_ng.audit.neighbours import neighbours
 from theano_ng.gof.graph import Constant, Variable
 from theano_ng.gof.op import PureOp, has_c_implementation, has_perform
 from theano_ng.gof.type import PureType
 
 #: The maximum number of nodes of a target. The nodes have different input types, and C code is built for each node.
 MAX_SIGNATURES = 12
+
+#: The maximum numbers of neighbours of the Op (see the module `neighbours`): of all, and of those with other C code, which
+#: has to be compiled.
+MAX_NEIGHBOURS, MAX_COMPILED_NEIGHBOURS = 12, 4
 
 _FLOATS = ("float64", "float32", "float16")
 _DTYPES = (
@@ -45,7 +51,9 @@ class Slot:
     tensor, sparse : bool
         Whether the values are arrays, or sparse matrices.
     varied : bool
-        Whether the audit varies the values.
+        Whether the audit varies the values of an array or of a sparse matrix.
+    varied_object : bool
+        Whether the audit varies the items of a tuple, a list or a dict.
     """
 
     def __init__(self, entry, index):
@@ -70,6 +78,7 @@ class Slot:
         # For SciPy's sparse matrices, elements, shapes and dtypes are varied, as for arrays.
         self.sparse = hasattr(self.type, "format_cls") and self.value is not None
         self.varied = (self.tensor or self.sparse) and self.fixed is None
+        self.varied_object = self.fixed is None and isinstance(self.value, (tuple, list, dict))
         if self.value is None and self.fixed is None and not self.tensor and not hasattr(self.type, "dtype"):
             raise ValueError(
                 "input %d is of %s, for which no values can be generated: give a pair (type, example value)"
@@ -118,10 +127,13 @@ class Built:
         this case, make_node may have derived the output types from facts about these inputs, such as known values.
     variables : list of Variable
         The inputs of `node` that are not constant, each once.
+    change : str
+        For a neighbour of the Op: the constructor argument that differs, such as ``alpha=0.0 instead of 0.3``.
+        Otherwise "".
     """
 
-    def __init__(self, target, types):
-        self.index, self.types = 0, tuple(types)
+    def __init__(self, target, types, op=None, change=""):
+        self.index, self.types, self.change = 0, tuple(types), change
         given = [
             slot.fixed
             if slot.fixed is not None
@@ -135,6 +147,8 @@ class Built:
         if not isinstance(first, Variable) or first.owner is None:
             raise TypeError("%s returned %r, which is not the output of a node" % (target.case.name, outputs))
         self.given, node = given, first.owner
+        if op is not None:
+            node = op.make_node(*node.inputs)
         self.made, self._prepare = node, None
         free = [v for v in node.inputs if not isinstance(v, Constant)]
         if not all(v in given for v in free):
@@ -180,8 +194,10 @@ class Target:
     ----------
     slots : list of Slot
     built : list of Built
-        The nodes: first the node for the types of the examples, then nodes for other accepted types. There are at most
-        `MAX_SIGNATURES` nodes.
+        The nodes: first the node for the types of the examples, then nodes for other accepted types, at most
+        `MAX_SIGNATURES`. The last nodes are those of neighbours of the Op, at most `MAX_NEIGHBOURS`.
+    constants : code_constants.CodeConstants
+        The numbers and texts in the code of the Op.
 
     Raises
     ------
@@ -222,6 +238,56 @@ class Target:
                 continue  # the callable uses another Op for these types
             built.index = len(self.built)
             self.built.append(built)
+        self._twins, self._numbers = [], {}
+        self.constants = constants_of(self.base.node)
+        if self.varies("parameter"):
+            self._add_neighbours()
+
+    def _add_neighbours(self):
+        """Append the nodes of neighbours of the Op to `built`."""
+        count, codes = 0, {_c_text_or_none(self.base.node)}
+        for change, op in neighbours(self.op, self.constants):
+            try:
+                built = Built(self, self.base.types, op, change)
+            except Exception:
+                continue  # the Op refuses these inputs
+            code = _c_text_or_none(built.node)
+            if code not in codes and len(codes) > MAX_COMPILED_NEIGHBOURS:
+                continue
+            codes.add(code)
+            built.index = len(self.built)
+            self.built.append(built)
+            count += 1
+            if count == MAX_NEIGHBOURS:
+                return
+
+    @property
+    def neighbours(self):
+        """The entries of `built` that are nodes of neighbours of the Op."""
+        return [built for built in self.built if built.change]
+
+    def special_numbers(self, built):
+        """Return the numbers in the code of the Op and in the attributes of the Op of a node, without duplicates."""
+        if built.index not in self._numbers:
+            own = [v for op in (built.op, getattr(built.op, "scalar_op", None)) for v in _numbers_in(op)]
+            self._numbers[built.index] = tuple(dict.fromkeys([0, *own, *self.constants.numbers]))
+        return self._numbers[built.index]
+
+    def in_float64(self, built):
+        """Return the node of the same Op for inputs in float64 in place of float32 and float16. None if there is none."""
+        types = tuple(
+            _in_dtype(t, "float64") if getattr(t, "dtype", None) in ("float16", "float32") else t for t in built.types
+        )
+        known = next((b for b in self.built + self._twins if b.types == types and b.change == built.change), None)
+        if known is not None:
+            return known
+        try:
+            twin = Built(self, types, built.op if built.change else None, built.change)
+        except Exception:
+            return None  # the Op refuses these types
+        twin.index = len(self.built) + len(self._twins)
+        self._twins.append(twin)
+        return twin
 
     @property
     def has_c(self):
@@ -317,6 +383,22 @@ class Target:
             yield self._change(base, lambda t: t.clone(broadcastable=t.broadcastable[1:]), [i])
 
 
+def _numbers_in(op):
+    """Return the finite numbers among the attributes of an Op."""
+    return [
+        value
+        for value in getattr(op, "__dict__", {}).values()
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e300
+    ]
+
+
+def _c_text_or_none(node):
+    try:
+        return c_text(node)
+    except Exception:
+        return None  # check_cache_version reports this exception
+
+
 def _in_dtype(t, dtype):
     """Return the type with another dtype, or the type itself if no such type exists (sparse float16 matrices)."""
     try:
@@ -356,6 +438,8 @@ _OF_SCALAR_OP = {
     "R_op": ("R_op", "gradient", "L_op", "grad"),
     "c_code_cache_version": ("c_code_cache_version",),
 }
+# The modules of the methods that are made from __props__.
+_BASES_OF_PROPS = ("theano_ng.gof.utils", "theano_ng.gof.op", "theano_ng.gof.op.base", "theano_ng.scalar.op")
 _BASES = ("theano_ng.scalar.op", "theano_ng.gof.op")
 
 
@@ -366,9 +450,28 @@ def location_of(op, method):
     result is the position of the method of the scalar Op, or of the class of the scalar Op if the class inherits the
     method.
     """
+    if (
+        method in ("__eq__", "__hash__", "__str__")
+        and getattr(getattr(type(op), method), "__module__", None) in _BASES_OF_PROPS
+    ):
+        return _location_of_props(op)
     if method in _OF_SCALAR_OP and isinstance(getattr(op, "scalar_op", None), PureOp):
         return _location_in_scalar_op(op.scalar_op, _OF_SCALAR_OP[method]) or _location(op, method)
     return _location(op, method)
+
+
+def _location_of_props(op):
+    """Return the position of the author's ``__props__``, or of the class of the Op if there are none."""
+    for cls in type(op).__mro__:
+        if "__props__" in vars(cls) or cls is type(op) and not hasattr(cls, "__props__"):
+            try:
+                lines, first = inspect.getsourcelines(cls)
+                file = inspect.getsourcefile(cls)
+            except (OSError, TypeError):  # no source
+                return ""
+            place = next((k for k, line in enumerate(lines) if line.lstrip().startswith("__props__")), 0)
+            return _place(file, first + place)
+    return ""
 
 
 def _location_in_scalar_op(op, names):

@@ -19,6 +19,9 @@ from theano_ng.gof.compiler.toolchain import (
 
 import_time = 0.0  # seconds spent loading compiled modules
 
+#: The file, in the directory of a module, in which the compiler lists the files that the module includes.
+DEPENDENCIES = "mod.d"
+
 _GOF = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
@@ -171,7 +174,7 @@ class GCC_compiler(Compiler):
             if final_location is not None:
                 parts.append("-fdebug-prefix-map=%s=%s" % (location, final_location))
             parts += ["-I" + folder for folder in folders]
-            parts += ["-o", output, source]
+            parts += ["-o", output, source, "-MMD", "-MF", os.path.join(location, DEPENDENCIES)]
             parts += ["-L" + folder for folder in lib_dirs] + ["-l" + name for name in libs]
             if sys.platform != "win32":  # so that the dynamic linker finds the libraries when it loads the module
                 parts += ["-Wl,-rpath," + folder for folder in lib_dirs]
@@ -224,6 +227,36 @@ def standard_include_dirs():
             [paths["include"], paths["platinclude"], numpy.get_include(), os.path.join(_GOF, "c_include"), _GOF]
         )
     )
+
+
+def own_headers(location):
+    """Return the headers of users that the module in a directory includes, directly or through other headers.
+
+    The headers of Python, NumPy, this package and the system are left out: other parts of a module's name depend on
+    their versions.
+
+    Parameters
+    ----------
+    location : str
+        The directory in which the module was compiled.
+
+    Returns
+    -------
+    list of str
+        Absolute paths in ascending order. Empty if the compiler wrote no list.
+    """
+    import re
+
+    try:
+        with open(os.path.join(location, DEPENDENCIES), encoding="utf-8", errors="surrogateescape") as file:
+            text = file.read()
+    except OSError:
+        return []
+    # The format of make: `target: file file \\newline file`. A backslash protects blanks in names.
+    words = re.findall(r"(?:\\.|[^\s\\])+", text.partition(": ")[2].replace("\\\n", " "))
+    paths = {os.path.abspath(re.sub(r"\\(.)", r"\1", word)).replace("$$", "$") for word in words}
+    folders = [os.path.abspath(folder) + os.sep for folder in (*standard_include_dirs(), config.compiledir, location)]
+    return sorted(path for path in paths if not path.startswith(tuple(folders)))
 
 
 # The headers on whose text the precompiled prologue depends, in addition to Python, NumPy and the kernel prologue.

@@ -4,8 +4,13 @@ Each entry is a directory ``<compiledir>/m<hash>`` with ``mod.cpp``, the module'
 filled under another name and published by one rename. `info` contains the checksum of the module's file, so that
 truncated and foreign files are detected before they are loaded. An entry with such a file is built again. Modules of
 Ops without a version are in a private directory of the process.
+
+A module may include headers of the author of an Op, whose texts are not part of the source. The compiler lists these
+headers, and `info` contains their checksums. If a header has changed, the module for the new text is in another entry,
+whose name is computed from the name of the first entry and the new checksums (`ModuleCache._current_name`).
 """
 
+import json
 import os
 import time
 
@@ -13,11 +18,11 @@ from theano_ng.configdefaults import config
 from theano_ng.digests import blake2b
 from theano_ng.gof import progress
 from theano_ng.gof.compiler import trust
-from theano_ng.gof.compiler.gxx import GCC_compiler, dlimport, dlimport_workdir, get_lib_extension
+from theano_ng.gof.compiler.gxx import GCC_compiler, dlimport, dlimport_workdir, get_lib_extension, own_headers
 from theano_ng.gof.compiler.kernelcache import STALE, UnitLock, clear_kernels
 from theano_ng.gof.compiler.toolchain import CompileError, require_toolchain, warn_once
 
-FORMAT = "theano_ng module 1"
+FORMAT = "theano_ng module 2"
 HASH_PLACEHOLDER = "<<<<HASH_PLACEHOLDER>>>>"
 DELETE_AFTER = 7 * 24 * 3600  # an entry is deleted this number of seconds after it has become old
 
@@ -202,6 +207,7 @@ class ModuleCache:
         self.stats = [0, 0, 0]
         self.time_spent_in_check_key = 0.0
         self._by_hash, self._swept = {}, False
+        self._headers = {}  # name of a loaded module -> checksums of the headers that it was compiled with
         if do_refresh:
             self.refresh(cleanup=False)
             if config.cmodule.preload_cache:
@@ -336,7 +342,7 @@ class ModuleCache:
         )
         versions = key[0] if key is not None else ()
         source = lnk.get_src_code()
-        name = get_module_hash(source, (versions, arguments))
+        name = self._current_name(get_module_hash(source, (versions, arguments)), bool(versions))
         module = self._by_hash.get(name)
         if module is not None:
             self.stats[0] += 1
@@ -347,6 +353,23 @@ class ModuleCache:
         if key is not None:
             self._note(key, name, module.__file__)
         return module
+
+    def _current_name(self, name, versioned):
+        """Return the name of the entry for the present texts of the headers that a module includes.
+
+        It is the name itself if the entry does not exist yet, if it includes no headers of users, or if these headers
+        have not changed since it was compiled.
+        """
+        while True:
+            headers = self._headers.get(name)
+            if headers is None:
+                folder = os.path.join(self.dirname, name) if versioned else self.private_location(name)
+                info = read_info(folder) if trust.is_trusted(folder) else None
+                headers = {} if info is None else json.loads(info.get("headers", "{}"))
+            present = {path: _checksum(path) for path in headers}
+            if present == headers:
+                return name
+            name = "m" + blake2b(json.dumps([name, present], sort_keys=True).encode(), 20).hexdigest()
 
     def _note(self, key, name, file):
         try:
@@ -400,6 +423,7 @@ class ModuleCache:
                 if blake2b(file.read()).hexdigest() != info.get("checksum"):
                     return None
             module = dlimport(path)
+            self._headers[name] = json.loads(info.get("headers", "{}"))
         except (OSError, ImportError):
             return None
         _touch(folder)
@@ -419,8 +443,8 @@ class ModuleCache:
                 self.stats[1] += 1
                 return module
             work = dlimport_workdir(self.dirname)
-            path = self._compile_file(work, name, source, lnk, final_location=folder)
-            _write_info(work, path, lnk)
+            path, headers = self._compile_file(work, name, source, lnk, final_location=folder)
+            _write_info(work, path, headers, lnk)
             for _ in range(10):
                 try:
                     os.rename(work, folder)
@@ -438,6 +462,7 @@ class ModuleCache:
                         pass
                     _rmtree(grave, ignore_nocleanup=True, msg="unusable entry")
             self.stats[2] += 1
+            self._headers[name] = headers
             try:
                 return self._import(os.path.join(folder, name + get_lib_extension()), lnk)
             except Exception:
@@ -449,7 +474,7 @@ class ModuleCache:
                 _rmtree(work, msg="compilation that did not succeed")
 
     def _compile(self, folder, name, source, lnk):
-        path = self._compile_file(folder, name, source, lnk)
+        path, self._headers[name] = self._compile_file(folder, name, source, lnk)
         self.stats[2] += 1
         return self._import(path, lnk)
 
@@ -473,6 +498,8 @@ class ModuleCache:
 
     @staticmethod
     def _compile_file(folder, name, source, lnk, final_location=None):
+        """Compile a module, and return its path and the checksums of the headers of users that it includes."""
+        start = time.time_ns()
         compile_str = lnk.c_compiler().compile_str
         # `final_location` is not a documented argument, so the `compile_str` of an Op's own compiler may refuse it.
         more = {"final_location": final_location} if compile_str is GCC_compiler.compile_str else {}
@@ -491,7 +518,7 @@ class ModuleCache:
                 **more,
             )
             progress.task.called_compiler(what, time.perf_counter() - begun)
-            return path
+            return path, {header: _checksum(header, start) for header in own_headers(folder)}
         except CompileError as error:
             if len(lnk.node_order) == 1:
                 error.name_node(lnk.node_order[0])
@@ -600,12 +627,30 @@ def _touch(folder):
         pass
 
 
-def _write_info(folder, path, lnk):
+def _checksum(path, unchanged_since=None):
+    """Return the checksum of a header, or None if it cannot be read.
+
+    It is also None if the header was changed at the time `unchanged_since` (in nanoseconds) or later: nobody knows
+    whether the compiler read the old text or the new one.
+    """
+    try:
+        with open(path, "rb") as file:
+            if unchanged_since is not None and os.stat(file.fileno()).st_mtime_ns >= unchanged_since:
+                return None
+            return blake2b(file.read(), 20).hexdigest()
+    except OSError:
+        return None
+
+
+def _write_info(folder, path, headers, lnk):
     with open(path, "rb") as file:
         checksum = blake2b(file.read()).hexdigest()
     ops = sorted({type(node.op).__name__ for node in lnk.node_order})
     with open(os.path.join(folder, "info"), "w", encoding="utf-8") as file:
-        file.write("%s\nchecksum %s\nops %s\nend" % (FORMAT, checksum, " ".join(ops)))
+        file.write(
+            "%s\nchecksum %s\nops %s\nheaders %s\nend"
+            % (FORMAT, checksum, " ".join(ops), json.dumps(headers, sort_keys=True))
+        )
     for name in os.listdir(folder):
         trust.deny_others_write(os.path.join(folder, name))
 

@@ -511,6 +511,50 @@ class TestModules(unittest.TestCase):
         self.assertEqual(fourth.clear_old(), 1)
         self.assertFalse(os.path.exists(folder))
 
+    def test_changed_headers(self):
+        """A header that changes without a new version gives another module, in the same and in later processes."""
+        folder = os.path.join(self.directory, "with a blank")
+        os.mkdir(folder)
+        outer, inner = os.path.join(folder, "outer.h"), os.path.join(folder, "inner.h")
+
+        def write(path, text):
+            with open(path, "w") as file:
+                file.write(text)
+            os.utime(path, ns=(time.time_ns() - 10**9,) * 2)  # as if written a second ago
+
+        linker = self.Linker(0)
+        linker.header_dirs = lambda: [folder]
+        linker.source = '#include "outer.h"\n' + linker.source.replace("PyLong_FromLong(0)", "PyLong_FromLong(NUMBER)")
+        write(outer, '#include "inner.h"\n#define NUMBER (INNER + 1)\n')
+        cache = cmodule.ModuleCache(os.path.join(self.directory, "cache"))
+        for key in (((1,), ("test",)), ((), ("no version",))):
+            write(inner, "#define INNER 10\n")
+            first = cache.module_from_key(key, linker)
+            self.assertEqual(first.number(), 11)
+            self.assertIs(cache.module_from_key(key, linker), first)
+            write(inner, "#define INNER 20\n")
+            second = cache.module_from_key(key, linker)
+            self.assertEqual((second.number(), first.number()), (21, 11))
+            self.assertIs(cache.module_from_key(key, linker), second)
+        self.assertEqual(cache.stats, [4, 0, 4])
+        again = cmodule.ModuleCache(cache.dirname)
+        self.assertEqual(again.module_from_key(((1,), ("test",)), linker).number(), 21)
+        write(inner, "#define INNER 10\n")  # the old text again: its module is still in the cache
+        self.assertEqual(again.module_from_key(((1,), ("test",)), linker).number(), 11)
+        self.assertEqual(again.stats, [0, 2, 0])
+        write(outer, "#define NUMBER 5\n")
+        self.assertEqual(again.module_from_key(((1,), ("test",)), linker).number(), 5)
+
+    def test_header_that_changes_during_the_compilation(self):
+        path = os.path.join(self.directory, "header.h")
+        start = time.time_ns()
+        with open(path, "w"):
+            pass
+        os.utime(path, ns=(start + 10**9,) * 2)
+        self.assertIsNone(modulecache._checksum(path, start))
+        self.assertIsNotNone(modulecache._checksum(path))
+        self.assertIsNone(modulecache._checksum(path + " that does not exist"))
+
     def test_without_version_or_disk(self):
         cache = cmodule.ModuleCache(self.directory)
         module = self.module(cache, 2, key=((), ("test",)))

@@ -1,0 +1,166 @@
+"""Neighbours of an Op: Ops of the same class that are built with one other constructor argument.
+
+An example shows an Op with certain parameters. Errors that other parameters would show stay hidden unless the audit
+tries these parameters, too.
+"""
+
+import copy
+import inspect
+import itertools
+
+from theano_ng.gof.op import Op, PureOp
+
+#: Types of constructor arguments and attributes for which other values are generated.
+PLAIN = (bool, int, float, str)
+
+
+def neighbours(op, constants):
+    """Yield pairs (change, Op) of Ops with one other constructor argument. The arguments alternate.
+
+    Parameters
+    ----------
+    op : Op
+    constants : code_constants.CodeConstants
+        Numbers and texts that may be values of arguments.
+
+    Yields
+    ------
+    (str, Op)
+        The change, such as ``alpha=0.0 instead of 0.3``, and the Op. Nothing is yielded if the constructor arguments of
+        the Op cannot be read from its attributes.
+    """
+    values = _arguments(op)
+    rebuilt = rebuild(op, {})
+    if not values or rebuilt is None or not same_attributes(op, rebuilt):
+        return
+    sources = [_with_other_argument(op, name, value, constants) for name, value in values.items() if name != "name"]
+    for row in itertools.zip_longest(*sources):
+        yield from (found for found in row if found is not None)
+
+
+def _with_other_argument(op, name, value, constants):
+    """Yield pairs (change, Op) in which the argument `name`, whose value is `value`, has another value."""
+    if isinstance(value, PureOp):
+        for change, inner in neighbours(value, constants):
+            other = rebuild(op, {name: inner})
+            if other is not None:
+                yield "%s.%s" % (name, change), other
+        return
+    optional = inspect.signature(type(op).__init__).parameters[name].default is None
+    for new in other_values(value, constants):
+        if new is None and not optional:
+            continue
+        other = rebuild(op, {name: new})
+        if other is not None and not same_attributes(op, other):
+            yield "%s=%r instead of %r" % (name, new, value), other
+
+
+def other_values(value, constants):
+    """Return other values for an argument, the most promising ones first.
+
+    Parameters
+    ----------
+    value : object
+        The value of the argument. Values are generated for bool, int, float, str, None, and for tuples and lists of
+        such values.
+    constants : code_constants.CodeConstants
+
+    Returns
+    -------
+    list
+    """
+    if isinstance(value, bool):
+        found = [not value, None]
+    elif isinstance(value, int):
+        found = [0, 1, -1, value + 1, value - 1, -value, 2 * value + 1, None, 2, 3]
+        found += [n for n in constants.lengths(2, 64) if n not in found][:4]
+    elif isinstance(value, float):
+        found = [0.0, -value, 1.0, value + 1.0, 0.5 * value, None, -1.0, 2.0 * value + 0.5]
+        found += [float(n) for n in constants.numbers if abs(n) <= 1e6][:6]
+    elif isinstance(value, str):
+        found = [text for text in constants.texts if text != value and text.isidentifier()][:12] + [value + "_"]
+    elif value is None:
+        found = [0, 1, True, -1, 0.5, (0,)]
+    elif isinstance(value, (tuple, list)) and all(v is None or isinstance(v, PLAIN) for v in value):
+        found = [value[::-1], value[:-1], value[:1], value[:0]]
+        for place, element in enumerate(value):
+            for new in other_values(element, constants)[:3]:
+                found.append(value[:place] + type(value)([new]) + value[place + 1 :])
+    else:
+        found = []
+    unique = {
+        (type(new), repr(new)): new for new in found if new is None or type(new) is not type(value) or new != value
+    }
+    return list(unique.values())
+
+
+def changed_ops(op, constants):
+    """Yield pairs (description, Op) of Ops with one changed argument.
+
+    If the arguments are unknown, one attribute is changed instead. The description completes the sentence "the Op
+    equals one ...".
+    """
+    values = _arguments(op)
+    rebuilt = rebuild(op, {})
+    if values is not None and rebuilt is not None and same_attributes(op, rebuilt):
+        for name, value in values.items():
+            for new in other_values(value, constants):
+                other = rebuild(op, {name: new})
+                if other is not None:
+                    yield "built with %s=%r" % (name, new), other
+        return
+    for name, value in list(getattr(op, "__dict__", {}).items()):
+        if not isinstance(value, PLAIN) or name.startswith("_"):
+            continue
+        for new in other_values(value, constants):
+            other = copy.copy(op)
+            try:
+                setattr(other, name, new)
+            except Exception:
+                break
+            yield "whose attribute %s is %r" % (name, new), other
+
+
+def same_attributes(op, other):
+    """Return True if the attributes of two Ops have equal texts.
+
+    If the constructor converts its arguments, an Op that is rebuilt from its attributes may have different attributes.
+    """
+    return repr(sorted(vars(op).items(), key=str)) == repr(sorted(vars(other).items(), key=str))
+
+
+def _arguments(op):
+    """Return the constructor arguments of the Op by name, read from its attributes. Return None if one is unknown."""
+    init = type(op).__init__
+    if init in (object.__init__, Op.__init__):
+        return {}
+    try:
+        parameters = list(inspect.signature(init).parameters.values())[1:]
+    except (TypeError, ValueError):
+        return None
+    values = {}
+    for parameter in parameters:
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            return None
+        if parameter.kind is parameter.VAR_KEYWORD:
+            continue
+        if hasattr(op, parameter.name):
+            values[parameter.name] = getattr(op, parameter.name)
+        elif parameter.default is parameter.empty:
+            return None
+    return values
+
+
+def rebuild(op, changes):
+    """Return an Op built with the same constructor arguments except for `changes`, or None if this is impossible."""
+    values = _arguments(op)
+    if values is None:
+        return None
+    try:
+        other = type(op)(**dict(values, **changes))
+    except Exception:
+        return None
+    # If the names of the attributes differ, the arguments were not reconstructed correctly.
+    if set(getattr(other, "__dict__", ())) != set(getattr(op, "__dict__", ())):
+        return None
+    return other
