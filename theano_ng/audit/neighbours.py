@@ -4,11 +4,14 @@ An example shows an Op with certain parameters. Errors that other parameters wou
 tries these parameters, too.
 """
 
+import ast
 import copy
 import inspect
 import itertools
+import textwrap
 
 from theano_ng.gof.op import Op, PureOp
+from theano_ng.gof.type import EnumType
 
 #: Types of constructor arguments and attributes for which other values are generated.
 PLAIN = (bool, int, float, str)
@@ -47,12 +50,54 @@ def _with_other_argument(op, name, value, constants):
                 yield "%s.%s" % (name, change), other
         return
     optional = inspect.signature(type(op).__init__).parameters[name].default is None
-    for new in other_values(value, constants):
+    choices = _choices(op, name)
+    found = [new for new in choices if type(new) is type(value) and new != value]
+    if not isinstance(value, str) and not (choices and isinstance(value, int)):
+        found += other_values(value, constants)
+    for new in found:
         if new is None and not optional:
             continue
         other = rebuild(op, {name: new})
         if other is not None and not same_attributes(op, other):
             yield "%s=%r instead of %r" % (name, new, value), other
+
+
+def _choices(op, name):
+    """Return the values that the code of an Op compares with an argument, or that an enumeration of its params permits."""
+    found = {}
+    params = getattr(op, "params_type", None)
+    kinds = dict(zip(getattr(params, "fields", ()), getattr(params, "types", ())))
+    for kind in (kinds.get(name), params if getattr(type(op), "__props__", ()) == (name,) else None):
+        if isinstance(kind, EnumType):
+            found.update(dict.fromkeys([*kind, *kind.aliases, *kind.values()]))
+    for cls in type(op).__mro__:
+        if cls.__module__ in ("builtins", "theano_ng.gof.op", "theano_ng.gof.utils", "theano_ng.scalar.op"):
+            continue  # the base classes of Ops: their names have other meanings
+        try:
+            tree = ast.parse(textwrap.dedent(inspect.getsource(cls)))
+        except (OSError, TypeError, SyntaxError):  # no source
+            continue
+        for node in ast.walk(tree):
+            found.update(dict.fromkeys(_compared_with(node, name)))
+    return list(found)
+
+
+def _compared_with(node, name):
+    """Yield the constants that a node of a syntax tree compares with an attribute or variable, or looks up by it."""
+
+    def is_argument(part):
+        return getattr(part, "attr", getattr(part, "id", None)) == name
+
+    if isinstance(node, ast.Compare) and any(is_argument(part) for part in (node.left, *node.comparators)):
+        parts = [node.left, *node.comparators]
+    elif isinstance(node, ast.Subscript) and isinstance(node.value, ast.Dict) and is_argument(node.slice):
+        parts = node.value.keys
+    else:
+        return
+    for part in parts:
+        for inner in part.elts if isinstance(part, (ast.Tuple, ast.List, ast.Set)) else [part]:
+            if isinstance(inner, ast.Constant):
+                yield inner.value
 
 
 def other_values(value, constants):

@@ -19,7 +19,8 @@ from theano_ng.audit.report import format_report, to_json
 from theano_ng.audit.targets import Target
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.op import Op
-from theano_ng.gof.type import Generic
+from theano_ng.gof.params_type import ParamsType
+from theano_ng.gof.type import EnumList, Generic
 from theano_ng.tensor.elemwise import Elemwise
 
 VECTOR = np.array([0.5, -1.25, 2.0, 3.5, -0.75])
@@ -353,6 +354,30 @@ class TestNeighbours(unittest.TestCase):
         self.assertEqual(other_values(False, constants), [True, None])
         self.assertIn((1, 0), other_values((0, 1), constants))
         self.assertEqual(other_values(object(), constants), [])
+
+    def test_choices(self):
+        """The values of an argument that the code knows, and the values of an enumeration."""
+
+        class Chooses(Shifted):
+            __props__ = ("way", "border")
+            params_type = ParamsType(border=EnumList(("BORDER_ZERO", "zero"), ("BORDER_WRAP", "wrap")))
+
+            def __init__(self, way="up", border="zero"):
+                self.way, self.border = way, border
+
+            def perform(self, node, inputs, outputs, params):
+                if self.way == "down" or self.way in ("left", "right"):
+                    return
+                outputs[0][0] = {"up": inputs[0], "far": -inputs[0]}[self.way]
+                if node == "something else":
+                    return
+
+        changes = [change for change, _ in neighbours(Chooses(), mock.Mock(numbers=(), texts=()))]
+        self.assertEqual(
+            {change.split(" instead")[0] for change in changes},
+            {"way=%r" % way for way in ("down", "left", "right", "far")}
+            | {"border=%r" % border for border in ("wrap", "BORDER_ZERO", "BORDER_WRAP")},
+        )
 
     def test_unknown_arguments(self):
         class Renamed(Shifted):

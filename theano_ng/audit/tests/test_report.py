@@ -76,7 +76,7 @@ class TestText(unittest.TestCase):
 class TestFormats(unittest.TestCase):
     def test_json(self):
         document = json.loads(json.dumps(report.to_json([BAD, GOOD])))
-        self.assertEqual((document["schema"], document["tool"], document["ok"]), (1, "theano_ng-audit", False))
+        self.assertEqual((document["schema"], document["tool"], document["ok"]), (2, "theano_ng-audit", False))
         self.assertEqual(
             document["summary"], {"cases": 2, "checks": 4, "findings": 1, "failed": 1, "skipped": 1, "seconds": 3.0}
         )
@@ -93,8 +93,11 @@ class TestFormats(unittest.TestCase):
                 "inputs": list(FINDING.inputs),
                 "evidence": FINDING.evidence,
                 "location": "/home/me/bad.py:12",
+                "change": "",
             },
         )
+        self.assertEqual(bad["causes"], [{"check": FINDING.check, "error": "AddressError", "explains": []}])
+        self.assertEqual(good["causes"], [])
 
     def test_junit(self):
         root = ElementTree.fromstring(report.to_junit([BAD, GOOD]).encode())
