@@ -10,6 +10,7 @@ NAMES = {
     "BadViewMap": "an output shares memory with an input or with another output, and view_map does not declare it",
     "InvalidValueError": "a value is not valid for the Type of its variable: dtype, rank, length of a broadcastable dimension",
     "BadOptimization": "a rewrite replaced a variable by a variable with another value",
+    "EndlessOptimization": "rules undo each other, or apply to their own results, so that rewriting would not end",
     "StochasticOrder": "two compilations of the same graph were rewritten differently",
     # value
     "BadOutputType": "the outputs do not have the number, dtype or broadcast pattern that make_node declares",

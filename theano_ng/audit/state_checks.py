@@ -110,12 +110,13 @@ def _after_change_in_place(context, kind, method, example, where):
         changed = [_change(value) for value in values]
         if not any(changed) or not good_together(context.case.tied, values):
             return
+        given = [copied(v) for v in values]  # the Op may overwrite its inputs
         try:
             second = runner(values)
         except Exception as failure:
             second = failure
         try:
-            expected = _new_runner(built, kind)([copied(v) for v in values])
+            expected = _new_runner(built, kind)(given)
         except Exception:
             return  # the Op refuses the changed values
     if isinstance(second, Exception):

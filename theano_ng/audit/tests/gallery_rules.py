@@ -33,8 +33,8 @@ def by_run(error, why, found_by="debugmode"):
     return add
 
 
-def rewritten(rule, *values, build=None, finite=True, tracks=None):
-    """Run a graph under DebugMode with one rewrite.
+def rewritten(rule, *values, build=None, finite=True, tracks=None, optimizer=None):
+    """Run a graph under DebugMode with one rewrite, or with an optimizer.
 
     Parameters
     ----------
@@ -46,9 +46,12 @@ def rewritten(rule, *values, build=None, finite=True, tracks=None):
         A function that builds the graph from its input variables.
     finite : bool
         If True, DebugMode also raises an error for each NaN or infinite value.
+    optimizer : Optimizer, optional
+        The optimizer, in place of one that applies `rule` to each node.
     """
     inputs = [T.TensorType(v.dtype, (False,) * v.ndim)("x%d" % i) for i, v in enumerate(values)]
-    mode = DebugMode(optimizer=out2in(local_optimizer(tracks)(rule)), check_isfinite=finite, check_c_code=False)
+    optimizer = optimizer or out2in(local_optimizer(tracks)(rule))
+    mode = DebugMode(optimizer=optimizer, check_isfinite=finite, check_c_code=False)
     with config.change_flags(on_opt_error="raise"):
         return theano.function(inputs, build(*inputs), mode=mode)(*values)
 
@@ -137,6 +140,29 @@ def rewrite_changes_broadcast_pattern(wrong):
             return [T.unbroadcast(T.expm1(node.inputs[0]), 0) if wrong else T.expm1(node.inputs[0]) + 1]
 
     rewritten(rule, VECTOR, build=lambda x: T.exp(x.dimshuffle("x", 0)))
+
+
+@by_run("EndlessOptimization", "two rules undo each other")
+def rewrites_that_undo_each_other(wrong):
+    def rule(node):
+        if node.op == T.sqr:
+            return [node.inputs[0] * node.inputs[0]]
+
+    def other(node):
+        if wrong and node.op == T.mul and node.inputs[0] is node.inputs[1]:
+            return [T.sqr(node.inputs[0])]
+
+    rules = EquilibriumOptimizer([local_optimizer(None)(function) for function in (rule, other)], max_use_ratio=8)
+    rewritten(None, VECTOR, build=T.sqr, optimizer=rules)
+
+
+@by_run("EndlessOptimization", "applies to its own result")
+def rewrite_that_grows(wrong):
+    def rule(node):
+        if node.op == T.exp:
+            return [T.exp(node.inputs[0] + 1) / np.e] if wrong else [1 + T.expm1(node.inputs[0])]
+
+    rewritten(None, VECTOR, build=T.exp, optimizer=EquilibriumOptimizer([local_optimizer(None)(rule)], max_use_ratio=8))
 
 
 @by_run("StochasticOrder", "applies every second time it is asked")

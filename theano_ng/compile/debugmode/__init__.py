@@ -35,6 +35,7 @@ from theano_ng.compile.debugmode.errors import (
     BadThunkOutput,
     BadViewMap,
     DebugModeError,
+    EndlessOptimization,
     InvalidValueError,
     StochasticOrder,
 )
@@ -72,6 +73,7 @@ __all__ = [
     "BadViewMap",
     "DebugMode",
     "DebugModeError",
+    "EndlessOptimization",
     "InvalidValueError",
     "StochasticOrder",
     "check_eq",

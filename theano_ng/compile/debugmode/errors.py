@@ -253,6 +253,10 @@ class StochasticOrder(DebugModeError):
     """Error: when the same graph was rewritten twice, the changes or the order of the changes were different."""
 
 
+class EndlessOptimization(DebugModeError):
+    """Error: rules would rewrite a graph without end, because they undo each other, or apply to their own results."""
+
+
 class InvalidValueError(DebugModeError):
     """Error: a value is not valid for the type of its variable, or must be finite but is not.
 
@@ -303,6 +307,7 @@ for _thing in (
     BadDestroyMap,
     BadViewMap,
     StochasticOrder,
+    EndlessOptimization,
     InvalidValueError,
 ):
     # Set `__module__` to the documented module, because pickles and reprs contain it.

@@ -2,7 +2,7 @@
 
 import logging
 
-from theano_ng.compile.debugmode.errors import StochasticOrder
+from theano_ng.compile.debugmode.errors import EndlessOptimization, StochasticOrder
 from theano_ng.compile.debugmode.run import _CheckedMachine, _Checks, _NodeThunks
 from theano_ng.compile.debugmode.tracking import _VariableEquivalenceTracker
 from theano_ng.compile.functions.maker import FunctionMaker, std_fgraph
@@ -10,6 +10,7 @@ from theano_ng.compile.mode import Mode, inner_functions
 from theano_ng.configdefaults import config
 from theano_ng.gof import link, progress
 from theano_ng.gof.graph import io_toposort
+from theano_ng.gof.rewriting.endless import EndlessRewriting
 
 _logger = logging.getLogger("theano_ng.compile.debugmode")
 
@@ -149,7 +150,10 @@ class _Maker(FunctionMaker):
         for i in range(max(self.mode.stability_patience, 1)):
             fgraph, additional_outputs = _optcheck_fgraph(inputs, outputs, accept_inplace, snapshots=i == 0)
             fgraph.profile = self.profile
-            self._rewrite(fgraph, inputs, outputs + additional_outputs)
+            try:
+                self._rewrite(fgraph, inputs, outputs + additional_outputs)
+            except EndlessRewriting as failure:
+                raise EndlessOptimization(str(failure)) from None
             if kept is None:
                 kept = fgraph
             else:
@@ -262,6 +266,7 @@ class DebugMode(Mode):
       `tracking._Judge`);
     - `BadDestroyMap`, `BadViewMap`: a node changes inputs, or shares memory with them, but its Op does not declare it;
     - `StochasticOrder`: when the same graph is rewritten twice, the changes or their order are different;
+    - `EndlessOptimization`: rules undo each other, or apply to their own results, so that rewriting would not end;
     - `InvalidValueError`: a value does not fit its type, or is not finite, in the rewritten graph.
 
     An Op that changes itself or its node while it runs is reported as a plain `DebugModeError`. Nodes that rewriting

@@ -15,12 +15,13 @@ from theano_ng.compile.debugmode import (
     BadViewMap,
     DebugMode,
     DebugModeError,
+    EndlessOptimization,
     InvalidValueError,
     StochasticOrder,
 )
 from theano_ng.compile.mode import get_mode
 from theano_ng.gof import Apply, Op, local_optimizer
-from theano_ng.gof.rewriting import Optimizer, in2out
+from theano_ng.gof.rewriting import EquilibriumOptimizer, Optimizer, in2out
 
 PY = dict(check_c_code=False, stability_patience=1)
 V = np.array([1.0, 2.0, 3.0, 4.0])
@@ -322,6 +323,21 @@ class TestWrongRewrites(unittest.TestCase):
             theano.function([x], T.exp(T.sin(x)), mode=self.mode(Moody(), stability_patience=3))
         self.assertIn("moody", str(caught.exception))
         theano.function([x], T.exp(T.sin(x)), mode=self.mode(Moody(), stability_patience=1))
+
+    def test_endless_rewriting(self):
+        @local_optimizer([T.exp])
+        def there(node):
+            return [T.sqr(node.inputs[0])]
+
+        @local_optimizer([T.sqr])
+        def back(node):
+            return [T.exp(node.inputs[0])]
+
+        x = T.dvector("x")
+        rules = EquilibriumOptimizer([there, back], max_use_ratio=8)
+        with self.assertRaises(EndlessOptimization) as caught:
+            theano.function([x], T.exp(x), mode=self.mode(rules))
+        self.assertIn("the rules back, there undo each other: sqr(a) -> exp(a) by back", str(caught.exception))
 
 
 class TestNoFalseAlarm(unittest.TestCase):

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from theano_ng.configdefaults import config
 from theano_ng.gof import graph
 from theano_ng.gof.rewriting.base import Optimizer, merge_dict
+from theano_ng.gof.rewriting.endless import EndlessRewriting, History, endless_rules
 from theano_ng.gof.rewriting.local import LocalOptimizer, RuleIndex
 from theano_ng.gof.rewriting.navigate import NavigatorOptimizer, TopoOptimizer
 
@@ -51,6 +52,7 @@ class Worklist:
         self.queue: list[Apply] | None = None
         self.requeue_imports = False
         self.requeue_changed = False
+        self.history: History | None = None
 
     def on_import(self, fgraph: FunctionGraph, node: Apply, reason: Any) -> None:
         self.imported += 1
@@ -60,12 +62,16 @@ class Worklist:
                 level = max(level, self.rank.get(r.owner, (-1, 0))[0])
         self.rank[node] = (level, self.imported)
         self.log.append(node)
+        if self.history is not None:
+            self.history.inserted(node, self.current, reason)
         if self.requeue_imports and self.queue is not None and node is not self.current:
             self.queue.append(node)
 
     def on_change_input(
         self, fgraph: FunctionGraph, node: Apply | str, i: int, r: Variable, new_r: Variable, reason: Any
     ) -> None:
+        if self.history is not None:
+            self.history.replaced(r, new_r, reason)
         if isinstance(node, str):
             self.log.append(None)
             return
@@ -331,6 +337,14 @@ def _label(opt: Any) -> str:
     return str(getattr(opt, "name", None) or opt)
 
 
+def _complain(message: str, error: type[Exception] = AssertionError, always: bool = False) -> None:
+    """Log a message, or raise an error with it, as the flag `on_opt_error` specifies, or `always`."""
+    if always or config.on_opt_error == "raise":
+        raise error(message)
+    if config.on_opt_error != "ignore":
+        _logger.error(message)
+
+
 class _Run:
     """The state of one `EquilibriumOptimizer.apply`.
 
@@ -354,6 +368,7 @@ class _Run:
         self.node_created: dict[Any, int] = {}
         self.seen: dict[Any, int] = {}
         self.exceeded: str | None = None
+        self.endless = endless_rules(fgraph)
 
     def run(self) -> Any:
         opt, fgraph, work = self.opt, self.fgraph, self.work
@@ -399,14 +414,10 @@ class _Run:
         finally:
             fgraph.remove_feature(work)
         if self.exceeded is not None:
-            message = (
+            _complain(
                 "EquilibriumOptimizer max'ed out by '%s'. You can safely raise the current threshold of %f with the theano "
                 "flag 'optdb.max_use_ratio'." % (self.exceeded, self.ratio)
             )
-            if config.on_opt_error == "raise":
-                raise AssertionError(message)
-            if config.on_opt_error != "ignore":
-                _logger.error(message)
         return (
             opt,
             loop_timing,
@@ -422,6 +433,24 @@ class _Run:
             cleanup_profs,
         )
 
+    def give_up(self, history: History) -> None:
+        """Report rules that would not end, and do not apply them to this graph any longer.
+
+        DebugMode raises an error in this case, as if `on_opt_error` were "raise".
+        """
+        self.endless.update(history.rules)
+        names = [_label(rule) for rule in history.rules]
+        _complain(
+            "EquilibriumOptimizer max'ed out by '%s': %s. %s not applied to this graph any longer; correct %s, or use "
+            "mode.excluding('%s')"
+            % (names[-1], history.reason, *(("It is", "it") if len(names) == 1 else ("They are", "one")), names[0]),
+            EndlessRewriting,
+            hasattr(self.fgraph, "equivalence_tracker"),
+        )
+        self.work.history = None
+        for rule in history.rules:
+            self.global_count.pop(rule, None)
+
     def first_pass_nodes(self) -> list[Apply]:
         return self.work.in_order(self.nodes + [node for node in self.work.log if node is not None])
 
@@ -431,7 +460,18 @@ class _Run:
         used = self.global_count[opt] = self.global_count.get(opt, 0) + 1
         self.node_created[opt] = self.node_created.get(opt, 0) + created
         self.max_nb_nodes = max(self.max_nb_nodes, len(self.fgraph.apply_nodes))
-        if used > min(self.max_nb_nodes, self.most_counted) * self.ratio and used > self.ratio:
+        history = self.work.history
+        exceeds = used > min(self.max_nb_nodes, self.most_counted) * self.ratio and used > self.ratio
+        if history is None:
+            if used > self.start_nb_nodes // 2 + 2:
+                self.work.history = History(self.fgraph, self.start_nb_nodes)
+        else:
+            if exceeds and not history.reason:
+                history.explain()
+            if history.reason:
+                self.give_up(history)
+                return
+        if exceeds:
             self.exceeded = getattr(opt, "name", None) or getattr(opt, "__name__", None) or str(opt)
 
     def cleanup(self, changed: bool) -> None:
@@ -446,7 +486,7 @@ class _Run:
         for gopt in optimizers:
             seen = self.seen.get(gopt)
             now = len(work.log)
-            if seen == now or self.exceeded is not None:
+            if seen == now or self.exceeded is not None or gopt in self.endless:
                 continue
             self.seen[gopt] = now
             imported = work.imported
@@ -490,7 +530,7 @@ class _Run:
         spent = {id(rule): 0.0 for rule in index.rules}
         alive = self.fgraph.apply_nodes
         work.queue = queue = list(nodes)
-        fgraph, transforms_for = self.fgraph, index.transforms_for
+        fgraph, transforms_for, endless = self.fgraph, index.transforms_for, self.endless
         replace_by: Callable[..., bool] = opt.replace_by
         if type(opt).process_node is not NavigatorOptimizer.process_node:  # a subclass overrides process_node
 
@@ -507,6 +547,8 @@ class _Run:
                 work.current = node
                 t = clock()
                 for rule, transform in transforms_for(node.op):
+                    if endless and rule in endless:  # hashing a rule takes longer than running most rules
+                        continue
                     imported = work.imported
                     changed = replace_by(fgraph, node, rule, transform)
                     now = clock()

@@ -3,6 +3,7 @@
 import contextlib
 import gc
 import io
+import itertools
 import logging
 import pickle
 import time
@@ -34,6 +35,7 @@ from theano_ng.gof.rewriting import (
     check_chain,
     check_stack_trace,
     copy_stack_trace,
+    endless,
     in2out,
     inherit_stack_trace,
     is_same_graph_with_merge,
@@ -736,8 +738,81 @@ class TestEquilibrium(Base):
         rules = [PatternSub((exp, "x"), (neg, "x")), PatternSub((neg, "x"), (exp, "x"))]
         with config.change_flags(on_opt_error="warn"), self.assertLogs("theano_ng.gof.opt", "ERROR") as seen:
             EquilibriumOptimizer(rules, max_use_ratio=5).optimize(graph_of(exp(self.x)))
+        self.assertEqual(len(seen.output), 1)
         self.assertIn("max'ed out by", seen.output[0])
+        self.assertRegex(seen.output[0], r"the rules .* undo each other: ")
+        counter = itertools.count()
+
+        @local_optimizer([exp])
+        def another_number(node):
+            return [exp(constant(np.float64(next(counter))))]
+
+        with config.change_flags(on_opt_error="warn"), self.assertLogs("theano_ng.gof.opt", "ERROR") as seen:
+            EquilibriumOptimizer([another_number], max_use_ratio=5).optimize(graph_of(exp(self.x)))
         self.assertIn("optdb.max_use_ratio", seen.output[0])
+
+    def test_rules_that_undo_each_other(self):
+        """Such rules are reported once, with the cycle. Other rules are still applied."""
+        x, y = self.x, self.y
+        three = [
+            PatternSub((exp, "x"), (neg, (neg, "x")), name="one"),
+            PatternSub((neg, (neg, "x")), (log, (log, "x")), name="two"),
+            PatternSub((log, (log, "x")), (exp, "x"), name="three"),
+        ]
+        other = PatternSub((add, "x", "z"), (sub, "x", "z"), name="other")
+        for rules, names in (
+            (three, {"one", "two", "three"}),
+            ([PatternSub((exp, "x"), (exp, "x"), name="itself")], {"itself"}),
+        ):
+            e = graph_of(add(exp(mul(x, y)), exp(exp(x))))
+            opts = [EquilibriumOptimizer([*rules, other], max_use_ratio=8) for _ in range(3)]
+            with config.change_flags(on_opt_error="warn"), self.assertLogs("theano_ng.gof.opt", "ERROR") as seen:
+                for opt in opts:
+                    opt.optimize(e)
+            self.assertEqual(len(seen.output), 1, seen.output)
+            (line,) = seen.output
+            self.assertTrue(all(" by %s" % name in line for name in names), line)
+            self.assertRegex(line, "undo each other|undoes its own change")
+            self.assertTrue(str(e).startswith("[sub("), e)
+            with config.change_flags(on_opt_error="raise"), self.assertRaisesRegex(AssertionError, "undo"):
+                opts[0].optimize(graph_of(exp(x)))
+
+    def test_time_until_growth_ends(self):
+        """A rule that enlarges a graph at each use is stopped after a few uses for each node."""
+        uses = []
+
+        @local_optimizer([neg])
+        def deeper(node):
+            uses.append(node)
+            return [neg(exp(node.inputs[0]))]
+
+        out = self.x
+        for _ in range(300):
+            out = neg(add(out, self.y))
+        e = graph_of(out)
+        with config.change_flags(on_opt_error="warn"), self.assertLogs("theano_ng.gof.opt", "ERROR") as seen:
+            EquilibriumOptimizer([deeper], max_use_ratio=8).optimize(e)
+        self.assertIn("the rule deeper applies to its own results without end: (-a) -> (-exp(a))", seen.output[0])
+        self.assertLess(len(uses), 300 * (endless.MANY_GENERATIONS + 3))
+
+    def test_long_chains_have_an_end(self):
+        """A rule may be used on its own results as often as the graph has nodes."""
+
+        @local_optimizer([neg])
+        def lifted(node):
+            inner = node.inputs[0].owner
+            if inner is not None and inner.op == add:
+                return [add(*[neg(v) for v in inner.inputs])]
+
+        out = self.x
+        kept = []
+        for _ in range(400):
+            out = add(out, self.y)
+            kept.append(out)
+        e = gof.FunctionGraph([self.x, self.y], [neg(out), *kept], clone=True)
+        with config.change_flags(on_opt_error="raise"):
+            EquilibriumOptimizer([lifted], max_use_ratio=8).optimize(e)
+        self.assertFalse([node for node in e.apply_nodes if node.op == neg and node.inputs[0].owner is not None])
 
     def test_the_optimizers_own_limit(self):
         """`max_use_ratio` limits how often a rule is used; its default is the flag `optdb.max_use_ratio`."""
