@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from theano_ng import scalar
+from theano_ng.tensor import nnet
 from theano_ng.tensor.elemwise import Elemwise
 
 
@@ -67,17 +68,21 @@ class ScalarSmoothMaximum(scalar.BinaryScalarOp):
         return (1, self.scale)
 
     def grad(self, inputs, output_grads):
-        (x, y), (g,) = inputs, output_grads
-        half, one = scalar.constant(np.asarray(0.5, g.dtype)), scalar.constant(np.asarray(1, g.dtype))
-        zero = scalar.constant(np.asarray(0, g.dtype))
+        (g,) = output_grads
+        x, y = (scalar.cast(one, g.dtype) for one in inputs)
+        zero, half, one, scale = (scalar.constant(np.asarray(n, g.dtype)) for n in (0, 0.5, 1, self.scale))
         if self.scale == 0:
-            share = scalar.switch(scalar.gt(x, y), one, zero)
+            share = scalar.switch(scalar.gt(x, y), one, scalar.switch(scalar.eq(x, y), half, zero))
+            shares = share, one - share
         else:
-            share = one / (one + scalar.exp((y - x) / scalar.constant(np.asarray(self.scale, g.dtype))))
-        share = scalar.switch(scalar.eq(x, y), half, share)
+            # The difference of equal infinite inputs counts as 0.
+            tie = scalar.and_(scalar.eq(x, y), scalar.isinf(x))
+            difference = scalar.switch(tie, zero, (x - y) / scale)
+            sigmoid = nnet.sigmoid.scalar_op
+            shares = sigmoid(difference), sigmoid(-difference)
         return [
-            part * g if x_or_y.dtype.startswith("float") else x_or_y.zeros_like(dtype=g.dtype)
-            for x_or_y, part in ((x, share), (y, one - share))
+            share * g if one.dtype.startswith("float") else one.zeros_like(dtype=g.dtype)
+            for one, share in zip(inputs, shares)
         ]
 
 

@@ -59,7 +59,7 @@ class TestSegmentMaximum(utt.InferShapeTester):
     def test_shape(self):
         x, s, n = T.vector(), T.lvector(), T.lscalar()
         values = [np.ones(4, theano.config.floatX), np.array([0, 2, 2, 1]), np.array(5)]
-        self._compile_and_check([x, s, n], SegmentMaximum()(x, s, n), values, SegmentMaximum)
+        self._compile_and_check([x, s, n], SegmentMaximum(0.0)(x, s, n), values, SegmentMaximum)
 
     def test_gradient(self):
         segments = np.array([2, 0, 2, 1, 0, 1, 2])
@@ -68,7 +68,7 @@ class TestSegmentMaximum(utt.InferShapeTester):
         utt.verify_grad(lambda x: SegmentMaximum(0.0)(x, segments, 4)[0] ** 2, [point.astype("float32")])
         utt.verify_grad(lambda x: SegmentMaximum(0.0)(x, segments[:0], 4)[0], [point[:0]])
         x, s = T.dvector(), T.lvector()
-        maximum, position = SegmentMaximum()(x, s, 3)
+        maximum, position = SegmentMaximum(0.0)(x, s, 3)
         self.assertRaises(DisconnectedInputError, T.grad, position.sum(), x)
         self.assertRaises(DisconnectedInputError, T.grad, maximum.sum(), s)
         both = T.grad(maximum.sum() + T.cast(position.sum(), "float64"), x)  # the position contributes nothing

@@ -54,10 +54,12 @@ class TestSmoothMaximum(utt.InferShapeTester):
         values = [np.ones((3, 4), theano.config.floatX), np.ones((1, 4), theano.config.floatX)]
         self._compile_and_check([x, y], [smooth_maximum(1)(x, y)], values, T.elemwise.Elemwise, warn=False)
 
+    @theano.change_flags(**{"DebugMode.check_finite": False})
     def test_gradient(self):
         x, y = np.random.normal(size=(2, 3, 4))
         for scale in (0, 0.5, 3):
             utt.verify_grad(smooth_maximum(scale), [x, y])
+        utt.verify_grad(lambda x, y: T.grad(smooth_maximum(2)(x, y).sum(), x), [x, x])  # the second derivative at ties
         utt.verify_grad(smooth_maximum(1), [x, y[:1]])
         utt.verify_grad(smooth_maximum(1), [x.astype("float32"), y.astype("float32")])
         a, b, i = T.dvectors("a", "b") + [T.lvector("i")]
@@ -69,6 +71,8 @@ class TestSmoothMaximum(utt.InferShapeTester):
             ((0, 1e9), (0, 1)),
         ):
             np.testing.assert_array_equal(gradients([pair[0]], [pair[1]]), np.array(right)[:, None])
+        second = theano.function([a, b], T.grad(T.grad(smooth_maximum(0.5)(a, b).sum(), a).sum(), a))
+        np.testing.assert_array_equal(second([0.0, 1e9, np.inf], [1e9, 0.0, np.inf])[:2], [0, 0])
         f = theano.function([a, i], T.grad(smooth_maximum(0.5)(a, i).sum(), [a, i]))
         np.testing.assert_allclose(f([1], [1]), [[0.5], [0]])
 
