@@ -2539,7 +2539,7 @@ def outcome(fault, planted, timeout=120):
         return (done.stdout.split() or ["no output"])[-1]
     lines = [line for line in done.stderr.splitlines() if line and line[0] not in " \t"]
     errors = [line for line in lines if line.split(":")[0].endswith(("Error", "Exception", "BadDestroyMap"))]
-    return "raises %s" % (errors or lines or ["an error"])[-1][:100]
+    return "raises %s" % (errors or lines or ["an error"])[-1][:100].rstrip(": ")
 
 
 def main(names):
@@ -2561,7 +2561,7 @@ def main(names):
         proved = before == "right" and after != "right"
         bad += not proved
         verdict = "ok" if proved else "NOT PROVED (unchanged: %s)" % before
-        print("%-12s %-16s %-40s %s: %s" % (fault.kind, fault.module, fault.name, verdict, after), flush=True)
+        print("%-13s %-16s %-40s %s: %s" % (fault.kind, fault.module, fault.name, verdict, after), flush=True)
     return min(bad, 1)
 
 
