@@ -21,6 +21,7 @@ _WRONG_VALUES = (
 _MEMORY = (*_WRONG_VALUES, "Crash", "UndefinedBehaviour", "UninitializedOutput", "InvalidValueError", "MemoryLeak")
 _EXPLAINS = {
     "AddressError": _MEMORY,
+    "BadReferences": (*_MEMORY, "AddressError", "ReferenceLeak", "ReferenceUnderflow", "MutatesOp", "MutatesNode"),
     "ReferenceUnderflow": (*_MEMORY, "AddressError", "ReferenceLeak", "MutatesOp", "MutatesNode"),
     "UndefinedBehaviour": ("Crash", *_WRONG_VALUES),
     "Crash": _WRONG_VALUES,

@@ -8,6 +8,7 @@ NAMES = {
     "AddressError": "the C code accesses memory outside of its arrays",
     "BadDestroyMap": "an input was overwritten that destroy_map does not declare",
     "BadViewMap": "an output shares memory with an input or with another output, and view_map does not declare it",
+    "BadReferences": "the C code releases a reference that it does not own, or an array twice",
     "InvalidValueError": "a value is not valid for the Type of its variable: dtype, rank, length of a broadcastable dimension",
     "BadOptimization": "a rewrite replaced a variable by a variable with another value",
     "EndlessOptimization": "rules undo each other, or apply to their own results, so that rewriting would not end",

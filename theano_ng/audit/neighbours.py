@@ -1,4 +1,4 @@
-"""Neighbours of an Op: Ops of the same class that are built with one other constructor argument.
+"""Neighbours of an Op: Ops of the same class that are built with one or two other constructor arguments.
 
 An example shows an Op with certain parameters. Errors that other parameters would show stay hidden unless the audit
 tries these parameters, too.
@@ -16,9 +16,18 @@ from theano_ng.gof.type import EnumType
 #: Types of constructor arguments and attributes for which other values are generated.
 PLAIN = (bool, int, float, str)
 
+#: The maximum number of values of an argument that is changed together with another one.
+MOST_IN_PAIRS = 3
+
+# Arguments of Elemwise and of scalar Ops that do not change what is computed.
+_NOT_PARAMETERS = ("name", "nfunc_spec", "inplace_pattern")
+
 
 def neighbours(op, constants):
-    """Yield pairs (change, Op) of Ops with one other constructor argument. The arguments alternate.
+    """Yield pairs (change, Op) of Ops with one other constructor argument, and then of Ops with two of them.
+
+    The arguments alternate. Two arguments are changed together if they choose among a few values: bools, and arguments
+    with which the code compares constants.
 
     Parameters
     ----------
@@ -36,9 +45,33 @@ def neighbours(op, constants):
     rebuilt = rebuild(op, {})
     if not values or rebuilt is None or not same_attributes(op, rebuilt):
         return
-    sources = [_with_other_argument(op, name, value, constants) for name, value in values.items() if name != "name"]
+    values = {name: value for name, value in values.items() if name not in _NOT_PARAMETERS}
+    sources = [_with_other_argument(op, name, value, constants) for name, value in values.items()]
     for row in itertools.zip_longest(*sources):
         yield from (found for found in row if found is not None)
+    few = {name: _alternatives(op, name, value)[:MOST_IN_PAIRS] for name, value in values.items()}
+    sources = [_with_two_other_arguments(op, few, values, one, two) for one, two in itertools.combinations(few, 2)]
+    for row in itertools.zip_longest(*sources):
+        yield from (found for found in row if found is not None)
+
+
+def _alternatives(op, name, value):
+    """Return the other values of an argument that chooses among a few values, or an empty list."""
+    choices = [not value] if isinstance(value, bool) else _choices(op, name)
+    found = []
+    for new in choices:
+        other = rebuild(op, {name: new}) if type(new) is type(value) and new != value else None
+        if other is not None and not same_attributes(op, other):
+            found.append(new)
+    return found
+
+
+def _with_two_other_arguments(op, few, values, one, two):
+    for first, second in itertools.product(few[one], few[two]):
+        other = rebuild(op, {one: first, two: second})
+        if other is not None:
+            change = "%s=%r and %s=%r instead of %r and %r"
+            yield change % (one, first, two, second, values[one], values[two]), other
 
 
 def _with_other_argument(op, name, value, constants):
@@ -50,10 +83,9 @@ def _with_other_argument(op, name, value, constants):
                 yield "%s.%s" % (name, change), other
         return
     optional = inspect.signature(type(op).__init__).parameters[name].default is None
-    choices = _choices(op, name)
-    found = [new for new in choices if type(new) is type(value) and new != value]
-    if not isinstance(value, str) and not (choices and isinstance(value, int)):
-        found += other_values(value, constants)
+    found = _alternatives(op, name, value)
+    if not isinstance(value, str):
+        found += [new for new in other_values(value, constants) if new not in found]
     for new in found:
         if new is None and not optional:
             continue

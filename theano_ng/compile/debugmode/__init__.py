@@ -13,6 +13,8 @@ the values of the call. No node is evaluated lazily, and no intermediate value i
 `guards`        guard margins around preallocated outputs
 `tracking`      records rewrites, and decides which replacements are wrong
 `errors`        the exceptions of DebugMode
+`places`        positions of the methods of Ops in source files
+`_last_words`   a message of a process that a node kills
 ==============  ======================================================================
 """
 
@@ -32,6 +34,7 @@ from theano_ng.compile.debugmode.errors import (
     AddressError,
     BadDestroyMap,
     BadOptimization,
+    BadReferences,
     BadThunkOutput,
     BadViewMap,
     DebugModeError,
@@ -69,6 +72,7 @@ __all__ = [
     "AddressError",
     "BadDestroyMap",
     "BadOptimization",
+    "BadReferences",
     "BadThunkOutput",
     "BadViewMap",
     "DebugMode",

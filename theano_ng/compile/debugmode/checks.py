@@ -459,7 +459,7 @@ def _check_preallocated_output(
         The name of the run.
     active_order_set : set of Apply
     run : callable, optional
-        A function that calls the thunk. By default, `thunk` itself.
+        ``run(name)`` calls the thunk; `name` is the name of this run. By default, `thunk` itself is called.
     finite : bool
         Whether NaN and infinities are errors.
 
@@ -476,7 +476,7 @@ def _check_preallocated_output(
         for out in node.outputs:
             memory = out_map.get(out)
             storage_map[out][0] = memory.array if isinstance(memory, Guarded) else memory
-        (run or thunk)()
+        run(thunk_name) if run is not None else thunk()
         for out, memory in out_map.items():
             written = memory.written() if isinstance(memory, Guarded) else ()
             if written:

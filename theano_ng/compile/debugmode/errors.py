@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from theano_ng.compile.debugmode.places import location_of
 from theano_ng.gof import toolbox
 from theano_ng.printing import debugprint
 
@@ -54,7 +55,14 @@ def _node_lines(node):
         "  op      : %s of %s" % (node.op, type(node.op)),
         "  inputs  : %s" % [str(i.type) for i in node.inputs],
         "  outputs : %s" % [str(o.type) for o in node.outputs],
+        *_place_lines(node.op),
     ]
+
+
+def _place_lines(op):
+    """Return lines that say where `perform` and the C code of an Op are defined."""
+    places = [(name, location_of(op, name)) for name in ("perform", "c_code")]
+    return ["  %-8s: %s" % (name, place) for name, place in places if place]
 
 
 class BadThunkOutput(DebugModeError):
@@ -103,6 +111,7 @@ class BadThunkOutput(DebugModeError):
             "BadThunkOutput",
             "  Apply   : %s" % node,
             "  op      : %s" % self.offending_op(),
+            *_place_lines(node.op),
             "  Outputs Type: %s" % self.r.type,
             "  Outputs Shape: %s" % (getattr(self.val1, "shape", None),),
             "  Inputs Type : %s" % [str(i.type) for i in node.inputs],
@@ -117,8 +126,19 @@ class BadThunkOutput(DebugModeError):
         return "\n".join(lines)
 
 
+_ANY_MEMORY = (
+    "output_storage may contain an array with any strides, and with the shape of another call; use this array only if its "
+    "shape, dtype and strides are those that the code expects, and replace it otherwise"
+)
+_WRONG_INDEX = (
+    "compare the bounds of the loops with the shapes of the arrays, and the types of pointers with the dtypes"
+)
+
+
 class AddressError(BadThunkOutput):
-    """Error: a node wrote outside of the preallocated memory of its output: around it, or between its elements.
+    """Error: a node wrote outside of an array: around its memory, or between its elements.
+
+    The array is the preallocated memory of an output, or an array that the node has made.
 
     It is a subclass of BadThunkOutput, which also reports wrong uses of preallocated memory.
 
@@ -136,36 +156,36 @@ class AddressError(BadThunkOutput):
         The correct value.
     inputs_val : list
         The values of the node's inputs.
+    what : str, optional
+        The array in words. By default, it is the output.
     """
 
-    def __init__(self, r, run, memory, written, val1, inputs_val=()):
+    def __init__(self, r, run, memory, written, val1, inputs_val=(), what=""):
         super().__init__(r, "Reference value", val1, run, memory, inputs_val)
-        self.written = written
+        self.written, self.what = written, what or "output %d" % r.owner.outputs.index(r)
 
     def one_line(self):
-        """Return one line of text: the output, and where and how far outside of its memory the node wrote."""
+        """Return one line of text: the array, and where and how far outside of its memory the node wrote."""
         places = [
             "%d bytes %s%s" % (count, side, ", as far as %d bytes from it" % far if far else "")
             for side, count, far in self.written
         ]
-        return "%s wrote outside of output %d: %s" % (
-            self.thunk2,
-            self.r.owner.outputs.index(self.r),
-            "; ".join(places),
-        )
+        return "%s wrote outside of %s: %s" % (self.thunk2, self.what, "; ".join(places))
 
     def str_diagnostic(self):
         """Return a text that describes the node, the run, the memory, and where the node wrote outside the memory."""
         memory = self.val2
         lines = ["AddressError", "  " + self.one_line()] + _node_lines(self.r.owner)
+        if memory is not None:
+            lines += [
+                "  memory  : shape %s, strides %s, dtype %s" % (memory.shape, memory.strides, memory.dtype),
+                "  output  : shape %s, dtype %s"
+                % (getattr(self.val1, "shape", None), getattr(self.val1, "dtype", None)),
+            ]
         lines += [
-            "  memory  : shape %s, strides %s, dtype %s" % (memory.shape, memory.strides, memory.dtype),
-            "  output  : shape %s, dtype %s" % (getattr(self.val1, "shape", None), getattr(self.val1, "dtype", None)),
             "  Inputs Shape: %s" % [getattr(v, "shape", None) for v in self.inputs_val],
             "  Inputs Strides: %s" % [getattr(v, "strides", None) for v in self.inputs_val],
-            "  hint    : output_storage may contain an array with any strides, and with the shape of another call; "
-            "use this array only if its shape, dtype and strides are those that the code expects, and replace it "
-            "otherwise",
+            "  hint    : " + (_WRONG_INDEX if memory is None else _ANY_MEMORY),
         ]
         return "\n".join(lines)
 
@@ -257,6 +277,33 @@ class EndlessOptimization(DebugModeError):
     """Error: rules would rewrite a graph without end, because they undo each other, or apply to their own results."""
 
 
+class BadReferences(DebugModeError):
+    """Error: a node released a reference that it does not own, or an array twice.
+
+    Parameters
+    ----------
+    node : Apply
+    run : str
+        The name of the run.
+    what : str
+        What was released, in words.
+    """
+
+    def __init__(self, node, run, what):
+        super().__init__()
+        self.node, self.run, self.what = node, run, what
+
+    def __str__(self):
+        lines = ["BadReferences", "  %s released %s" % (self.run, self.what), *_node_lines(self.node)]
+        return "\n".join(
+            [
+                *lines,
+                "  hint    : the C variables of inputs are borrowed references: call Py_INCREF before an input is stored in "
+                "an output, and do not call Py_DECREF for an input",
+            ]
+        )
+
+
 class InvalidValueError(DebugModeError):
     """Error: a value is not valid for the type of its variable, or must be finite but is not.
 
@@ -308,6 +355,7 @@ for _thing in (
     BadViewMap,
     StochasticOrder,
     EndlessOptimization,
+    BadReferences,
     InvalidValueError,
 ):
     # Set `__module__` to the documented module, because pickles and reprs contain it.

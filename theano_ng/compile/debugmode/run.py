@@ -1,11 +1,13 @@
 """The checked run of a graph in DebugMode: every node runs with all its implementations, usually twice with each."""
 
-import contextlib
+import ctypes
 import logging
+import sys
 import time
 
 import numpy as np
 
+from theano_ng.compile.debugmode import _last_words
 from theano_ng.compile.debugmode.checks import (
     _check_inputs,
     _check_preallocated_output,
@@ -16,7 +18,14 @@ from theano_ng.compile.debugmode.checks import (
     check_valid,
     default_make_thunk,
 )
-from theano_ng.compile.debugmode.errors import BadThunkOutput, DebugModeError, InvalidValueError
+from theano_ng.compile.debugmode.errors import (
+    AddressError,
+    BadReferences,
+    BadThunkOutput,
+    DebugModeError,
+    InvalidValueError,
+)
+from theano_ng.compile.debugmode.places import location_of
 from theano_ng.compile.debugmode.tracking import _find_bad_optimizations, check_eq
 from theano_ng.compile.functions.aliasing import alias_root
 from theano_ng.compile.mode import FAST_RUN, inner_functions
@@ -50,22 +59,92 @@ class _Checks:
         self.warn_not_reused = flags.warn_input_not_reused
 
 
-@contextlib.contextmanager
-def _filled_memory(byte):
-    """Inside the context, fill the memory of each new array with `byte`.
-
-    If code reads memory to which it has not written, two runs with different bytes compute different results.
-    """
-    previous = alloc.fill(byte)
-    try:
-        yield
-    finally:
-        alloc.restore(previous)
-
-
+# The bytes that fill fresh memory in the first and in the second run of a node. If code reads memory to which it has not
+# written, the two runs compute different results.
 # As floating point numbers, these bytes are a tiny number and a large negative number. They are not NaN, which another
 # check would report first.
 _FIRST_FILL, _SECOND_FILL = 0x3A, 0xC5
+
+
+#: The number of additional references to each input during a run. If the node releases too many references, the input
+#: stays alive.
+_EXTRA_REFERENCES = 64
+
+
+class _Guard:
+    """A context in which a node runs: damages to memory are reported, if the process survives them.
+
+    Fresh memory is filled with `byte`. If the process dies, a message names the node.
+
+    Parameters
+    ----------
+    run : _NodeThunks
+    cells : dict
+    kind : str
+        The name of the run.
+    byte : int
+
+    Raises
+    ------
+    AddressError
+        If the node wrote outside of an array that it has made.
+    BadReferences
+        If it released an input, or an array that it has made, too often.
+    """
+
+    #: The messages of the runs that have begun, for nodes that run functions in DebugMode.
+    _words = [b""]
+
+    def __init__(self, run, cells, kind, byte):
+        self.run, self.cells, self.kind, self.byte = run, cells, kind, byte
+
+    def __enter__(self):
+        node = self.run.node
+        text = "DebugMode: the process died while it ran %s of %s%s\n" % (self.kind, node, self.run.places)
+        self._words.append(text.encode("utf-8", "replace"))
+        _last_words.note(self._words[-1])
+        values = [self.cells[r][0] for r in dict.fromkeys(node.inputs)]
+        # Other objects, such as None, numbers and the empty tuple, may be in use elsewhere.
+        self.values = [v for v in values if isinstance(v, np.ndarray) or isinstance(v, (tuple, list, dict)) and v]
+        self.held = [[value] * _EXTRA_REFERENCES for value in self.values]
+        self.counts = [sys.getrefcount(value) for value in self.values]
+        self.previous = alloc.fill(self.byte)
+
+    def __exit__(self, kind, failure, traceback):
+        alloc.restore(self.previous)
+        self._words.pop()
+        _last_words.note(self._words[-1])
+        node = self.run.node
+        wrong = ""
+        for value, count in zip(self.values, self.counts):
+            # An output cell with the same object has a reference, too. A node may also have returned a variable that is an
+            # input of the graph.
+            missing = count + sum(self.cells[r][0] is value for r in node.outputs) - sys.getrefcount(value)
+            for _ in range(missing):
+                ctypes.pythonapi.Py_IncRef(ctypes.py_object(value))
+            if missing > 0 and not wrong:
+                place = next(i for i, r in enumerate(node.inputs) if self.cells[r][0] is value)
+                wrong = "%d reference%s to input %d that it does not own" % (missing, "s"[: missing > 1], place)
+        self.held = None
+        damages = alloc.damages()
+        if wrong:
+            raise BadReferences(node, self.kind, wrong) from failure
+        if damages:
+            _raise_damages(node, self.cells, self.kind, damages, failure)
+
+
+def _raise_damages(node, cells, kind, damages, failure):
+    """Raise the error for the result of `alloc.damages`. `failure` is the exception of the node, or None."""
+    for side, size, _, _ in damages:
+        if side == "released twice":
+            raise BadReferences(node, kind, "an array of %d bytes twice" % size) from failure
+    side, size, _, _ = damages[0]
+    written = [(side, count, far) for side, other, count, far in damages if other == size]
+    outputs = [r for r in node.outputs if getattr(cells[r][0], "nbytes", None) == size]
+    what = "" if outputs else "an array of %d bytes that it has made" % size
+    raise AddressError(
+        (outputs or node.outputs)[0], kind, None, written, None, [cells[r][0] for r in node.inputs], what
+    ) from failure
 
 
 class _NodeThunks:
@@ -85,6 +164,8 @@ class _NodeThunks:
         self.py = self.c = self.interpreter = None
         op = node.op
         self.state = self._state()
+        places = [location_of(op, method) for method in ("c_code", "perform")]
+        self.places = " (%s)" % ", ".join(filter(None, places)) if any(places) else ""
         own = getattr(type(op), "make_thunk", None) not in default_make_thunk or "make_thunk" in vars(op)
         if checks.c_code and has_c_implementation(op) and (config.cxx or hasattr(op, "native_code")):
             try:
@@ -215,12 +296,16 @@ class _CheckedMachine:
             )
             # Copy the values, because other functions may change shared variables during the call.
             r_vals[r] = value if isinstance(r, Constant) else _copy_for(r, value)
-        with inner_functions(checks.mode):
-            for i, (node, run) in enumerate(zip(self.order, self.runs)):
-                start = time.perf_counter()
-                self._run_node(node, run, r_vals, dr_vals)
-                self.call_times[i] += time.perf_counter() - start
-                self.call_counts[i] += 1
+        _last_words.watch()
+        try:
+            with inner_functions(checks.mode):
+                for i, (node, run) in enumerate(zip(self.order, self.runs)):
+                    start = time.perf_counter()
+                    self._run_node(node, run, r_vals, dr_vals)
+                    self.call_times[i] += time.perf_counter() - start
+                    self.call_counts[i] += 1
+        finally:
+            _last_words.unwatch()
         _find_bad_optimizations(self.order, self.reasons, r_vals, self._compute)
         if "initial" in checks.memory or "ALL" in checks.memory:
             self.last = {r: value for r, value in r_vals.items() if r.owner is not None}
@@ -288,7 +373,7 @@ class _CheckedMachine:
                 if thunk is None:
                     continue
                 self._fill(node, r_vals)
-                with _filled_memory(_FIRST_FILL):
+                with _Guard(run, cells, kind, _FIRST_FILL):
                     run.call(thunk)
                 self._check_outputs(node, kind, finite)
                 inplace = _check_inputs(
@@ -333,7 +418,7 @@ class _CheckedMachine:
                             self.active,
                             inplace,
                             initial,
-                            run=lambda: run.call(thunk),
+                            run=lambda thunk_name: self._guarded(run, thunk, thunk_name),
                             finite=finite,
                         )
             run.check_state()
@@ -348,6 +433,10 @@ class _CheckedMachine:
         finally:
             for r in list(node.inputs) + list(node.outputs):
                 cells[r][0] = None
+
+    def _guarded(self, run, thunk, kind):
+        with _Guard(run, self.cells, kind, _SECOND_FILL):
+            run.call(thunk)
 
     def _origin(self, node):
         """Return a text for error messages: the rewrite that inserted a node, and the graph that it replaced.
@@ -371,7 +460,7 @@ class _CheckedMachine:
         cells, again = self.cells, kind + ", in a second call"
         before = [cells[r][0] for r in node.outputs]
         self._fill(node, r_vals)
-        with _filled_memory(_SECOND_FILL):
+        with _Guard(run, cells, again, _SECOND_FILL):
             run.call(thunk)
         self._check_outputs(node, again, finite)
         _check_inputs(

@@ -1,5 +1,8 @@
 """Tests of the guard margins around the memory of preallocated outputs in DebugMode."""
 
+import ctypes
+import os
+import signal
 import subprocess
 import sys
 import unittest
@@ -8,9 +11,11 @@ import numpy as np
 
 import theano_ng as theano
 from theano_ng import tensor as T
-from theano_ng.compile.debugmode import AddressError, BadThunkOutput, DebugMode
+from theano_ng.compile.debugmode import AddressError, BadReferences, BadThunkOutput, DebugMode
 from theano_ng.compile.debugmode.guards import Guarded, c_strides
 from theano_ng.compile.tests.test_debugmode import V, op, run
+from theano_ng.gof import Apply, Op
+from theano_ng.tensor.native import alloc
 
 LAYOUTS = [
     ((), ()),
@@ -208,6 +213,137 @@ print(count)
         )
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertGreaterEqual(int(done.stdout), 6)
+
+
+class InC(Op):
+    """2 x for a vector of float64, in Python and in C, with a fault in the C code."""
+
+    __props__ = ("fault",)
+    FAULTS = {
+        "none": "",
+        "one element too far": "data[n] = 7;",
+        "one element before": "data[-1] = 7;",
+        "releases its input twice": "Py_DECREF(%(x)s); Py_DECREF(%(x)s);",
+        "returns a borrowed input": "Py_DECREF(%(z)s); %(z)s = %(x)s;",
+        "writes too far, then fails": 'data[n] = 7; PyErr_SetString(PyExc_ValueError, "no"); %(fail)s',
+        "address zero": "*(volatile int *)0 = 1;",
+        "far away": "data[n + ((npy_intp)1 << 40)] = 7;",
+        "aborts": "abort();",
+    }
+
+    def __init__(self, fault):
+        self.fault = fault
+
+    def make_node(self, x):
+        return Apply(self, [x], [x.type()])
+
+    def perform(self, node, inputs, outputs):
+        outputs[0][0] = inputs[0] * 2
+
+    def c_code(self, node, name, inputs, outputs, sub):
+        names = dict(x=inputs[0], z=outputs[0], fail=sub["fail"])
+        names["fault"] = self.FAULTS[self.fault] % names
+        return (
+            """
+        {
+            npy_intp n = PyArray_DIM(%(x)s, 0);
+            Py_XDECREF(%(z)s);
+            %(z)s = (PyArrayObject *)PyArray_SimpleNew(1, &n, NPY_DOUBLE);
+            if (!%(z)s) %(fail)s
+            double *data = (double *)PyArray_DATA(%(z)s);
+            for (npy_intp i = 0; i < n; i++)
+                data[i] = 2 * *(double *)PyArray_GETPTR1(%(x)s, i);
+            %(fault)s
+        }
+        """
+            % names
+        )
+
+    def c_code_cache_version(self):
+        return (1, self.fault)
+
+
+@unittest.skipUnless(theano.config.cxx, "needs a C++ compiler")
+class TestOwnMemory(unittest.TestCase):
+    """Errors in memory that an Op allocates by itself end with the name of the Op."""
+
+    def call(self, fault):
+        x = T.dvector()
+        mode = DebugMode(optimizer=None, stability_patience=1, check_preallocated_output="")
+        return theano.function([x], InC(fault)(x), mode=mode)(V)
+
+    def test_right(self):
+        self.assertEqual(self.call("none").tolist(), (2 * V).tolist())
+
+    def test_writes(self):
+        for fault, side in (
+            ("one element too far", "after its last byte"),
+            ("one element before", "before its first byte"),
+            ("writes too far, then fails", "after its last byte"),
+        ):
+            with self.assertRaises(AddressError) as caught:
+                self.call(fault)
+            text = str(caught.exception)
+            self.assertIn("c_code wrote outside of ", text)
+            self.assertIn("8 bytes %s, as far as 8 bytes from it" % side, text)
+            self.assertIn("InC{fault='%s'}" % fault, text)
+            self.assertRegex(text, r"c_code  : .*test_debug_guards.py:\d+")
+
+    def test_references(self):
+        for fault, count in (("releases its input twice", "2 references"), ("returns a borrowed input", "1 reference")):
+            with self.assertRaisesRegex(BadReferences, "c_code released %s to input 0 that it does not own" % count):
+                self.call(fault)
+
+    @unittest.skipIf(os.name == "nt", "signals")
+    def test_last_words(self):
+        for fault in ("address zero", "far away", "aborts"):
+            program = "from %s import *; TestOwnMemory().call(%r)" % (__name__, fault)
+            done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=os.getcwd())
+            self.assertLess(done.returncode, 0)
+            self.assertIn("DebugMode: the process died while it ran c_code of InC{fault='%s'}" % fault, done.stderr)
+
+    def test_signals_outside_of_debugmode(self):
+        """The handler is installed during calls only, and says nothing about other code."""
+        program = "from %s import *; TestOwnMemory().call('none'); os.abort()" % __name__
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr), (-signal.SIGABRT, ""))
+
+    def test_references_of_many_calls(self):
+        """The guards keep no references themselves."""
+        x = T.dvector()
+        value = V.copy()
+        f = theano.function([x], InC("none")(x), mode=DebugMode(optimizer=None, stability_patience=1))
+        f(value)
+        before = sys.getrefcount(value)
+        for _ in range(5):
+            f(value)
+        self.assertEqual(sys.getrefcount(value), before)
+
+
+class TestAllocator(unittest.TestCase):
+    def test_margins(self):
+        previous = alloc.fill(0x5A)
+        try:
+            arrays = [np.empty(n, "uint8") for n in (1, 7, 64, 5000)]
+            grown = np.empty(10, "uint8")
+            grown.resize(2000, refcheck=False)
+            zeros = np.zeros(100)
+        finally:
+            alloc.restore(previous)
+        self.assertTrue(all((a == 0x5A).all() for a in arrays))
+        self.assertEqual((list(grown[:10]), float(zeros.sum())), ([0x5A] * 10, 0.0))
+        self.assertEqual(alloc.damages(), [])
+        for a in (*arrays, grown, zeros):
+            size, address = a.nbytes, a.__array_interface__["data"][0]
+            self.assertEqual(address % 16, 0)
+            ctypes.memset(address + size + 3, 0, 2)
+            self.assertEqual(alloc.damages(), [("after its last byte", size, 2, 5)])
+            ctypes.memset(address - 4, 0, 4)
+            self.assertEqual(alloc.damages(), [("before its first byte", size, 4, 4)])
+            self.assertEqual(alloc.damages(), [])
+        ctypes.memset(zeros.__array_interface__["data"][0] + zeros.nbytes, 0, 1)
+        del zeros, a  # found when the array is freed
+        self.assertEqual(alloc.damages(), [("after its last byte", 800, 1, 1)])
 
 
 if __name__ == "__main__":

@@ -184,32 +184,180 @@ static PyDataMem_Handler handler = {
 };
 static PyObject *handler_capsule;
 
-/* NumPy's arrays get memory from this handler between calls of `fill` and `restore`. The handler uses the system's
- * allocator, and fills new memory with `fill_byte`. */
+/* NumPy's arrays get memory from this handler between calls of `fill` and `restore`. The handler fills new memory with
+ * `fill_byte`. It places a margin with a pattern on each side of a block, so that writes outside of an array are found and
+ * damage nothing else. A freed block is kept for a while, so that a second release of it is found, too. */
+
+#define MARGIN 64
+/* The number of freed blocks that are kept, and their largest size. */
+#define KEEP_FREED 64
+#define KEEP_FREED_SIZE ((size_t)1 << 20)
+#define MOST_DAMAGES 16
+
+enum { LIVE = 0x6c697665, FREED = 0x66726565 };
+
+typedef struct Guarded {
+    struct Guarded *next, *previous;
+    size_t size;
+    uint64_t state;
+    unsigned char margin[MARGIN]; /* the second margin follows the data */
+} Guarded;
+
+typedef struct {
+    const char *kind;
+    size_t size;
+    int bytes, farthest;
+} Damage;
+
+static struct {
+    atomic_flag lock;
+    Guarded first; /* the head of the list of the blocks in use */
+    Guarded *freed[KEEP_FREED];
+    unsigned oldest;
+    Damage damages[MOST_DAMAGES];
+    int count;
+} guarded = {.lock = ATOMIC_FLAG_INIT, .first = {.next = &guarded.first, .previous = &guarded.first}};
+
+static void lock_guarded(void)
+{
+    while (atomic_flag_test_and_set_explicit(&guarded.lock, memory_order_acquire)) {}
+}
+
+static void unlock_guarded(void)
+{
+    atomic_flag_clear_explicit(&guarded.lock, memory_order_release);
+}
+
+/* The pattern of both margins. All bytes are greater than 1, so that a write of a bool changes them. */
+static unsigned char pattern[MARGIN];
+
+static void report(const char *kind, size_t size, int bytes, int farthest)
+{
+    if (guarded.count < MOST_DAMAGES)
+        guarded.damages[guarded.count++] = (Damage){kind, size, bytes, farthest};
+}
+
+/* Check the margins of a block, and write the pattern again. The lock is held. */
+static void check_margins(Guarded *block)
+{
+    unsigned char *after = (unsigned char *)(block + 1) + block->size;
+    if (memcmp(block->margin, pattern, MARGIN) == 0 && memcmp(after, pattern, MARGIN) == 0)
+        return;
+    int before_bytes = 0, after_bytes = 0, before_far = 0, after_far = 0;
+    for (int i = 0; i < MARGIN; ++i) {
+        if (block->margin[i] != pattern[i]) {
+            ++before_bytes;
+            before_far = before_far ? before_far : MARGIN - i;
+        }
+        if (after[i] != pattern[i]) {
+            ++after_bytes;
+            after_far = i + 1;
+        }
+    }
+    memcpy(block->margin, pattern, MARGIN);
+    memcpy(after, pattern, MARGIN);
+    if (before_bytes)
+        report("before its first byte", block->size, before_bytes, before_far);
+    if (after_bytes)
+        report("after its last byte", block->size, after_bytes, after_far);
+}
+
+static void *guarded_block(size_t size)
+{
+    Guarded *block = size > SIZE_MAX / 2 ? NULL : malloc(sizeof(Guarded) + size + MARGIN);
+    if (block == NULL)
+        return NULL;
+    unsigned char *data = (unsigned char *)(block + 1);
+    memcpy(block->margin, pattern, MARGIN);
+    memcpy(data + size, pattern, MARGIN);
+    block->size = size;
+    block->state = LIVE;
+    lock_guarded();
+    block->next = guarded.first.next;
+    block->previous = &guarded.first;
+    block->next->previous = block->previous->next = block;
+    unlock_guarded();
+    return data;
+}
 
 static void *fill_malloc(void *context, size_t size)
 {
     (void)context;
-    return filled(malloc(size > 0 ? size : 1), size);
+    return filled(guarded_block(size), size);
 }
 
 static void *fill_calloc(void *context, size_t count, size_t size)
 {
     (void)context;
-    return calloc(count > 0 ? count : 1, size > 0 ? size : 1);
-}
-
-static void *fill_realloc(void *context, void *data, size_t size)
-{
-    (void)context;
-    return realloc(data, size > 0 ? size : 1);
+    if (size != 0 && count > SIZE_MAX / size)
+        return NULL;
+    void *data = guarded_block(count * size);
+    return data == NULL ? NULL : memset(data, 0, count * size);
 }
 
 static void fill_free(void *context, void *data, size_t size)
 {
     (void)context;
     (void)size;
-    free(data);
+    if (data == NULL)
+        return;
+    Guarded *block = (Guarded *)data - 1, *dropped = NULL;
+    lock_guarded();
+    if (block->state != LIVE || block->next->previous != block || block->previous->next != block) {
+        /* Leave a block alone that was released before, or whose description was overwritten. */
+        report(block->state == FREED ? "released twice" : "long before its first byte", block->size, 0, 0);
+        unlock_guarded();
+        return;
+    }
+    check_margins(block);
+    block->next->previous = block->previous;
+    block->previous->next = block->next;
+    block->state = FREED;
+    if (block->size <= KEEP_FREED_SIZE) {
+        dropped = guarded.freed[guarded.oldest];
+        guarded.freed[guarded.oldest] = block;
+        guarded.oldest = (guarded.oldest + 1) % KEEP_FREED;
+    }
+    else
+        dropped = block;
+    unlock_guarded();
+    free(dropped);
+}
+
+static void *fill_realloc(void *context, void *data, size_t size)
+{
+    void *fresh = guarded_block(size);
+    if (fresh != NULL && data != NULL) {
+        size_t old = ((Guarded *)data - 1)->size;
+        memcpy(fresh, data, old < size ? old : size);
+        fill_free(context, data, old);
+    }
+    return fresh;
+}
+
+/* Return and forget what was damaged since the last call. */
+static PyObject *damages(PyObject *self, PyObject *args)
+{
+    (void)self;
+    (void)args;
+    Damage found[MOST_DAMAGES];
+    lock_guarded();
+    for (Guarded *block = guarded.first.next; block != &guarded.first; block = block->next)
+        check_margins(block);
+    int count = guarded.count;
+    memcpy(found, guarded.damages, sizeof found);
+    guarded.count = 0;
+    unlock_guarded();
+    PyObject *list = PyList_New(count);
+    for (int i = 0; list != NULL && i < count; ++i) {
+        PyObject *item =
+            Py_BuildValue("(snii)", found[i].kind, (Py_ssize_t)found[i].size, found[i].bytes, found[i].farthest);
+        if (item == NULL)
+            Py_CLEAR(list);
+        else
+            PyList_SET_ITEM(list, i, item);
+    }
+    return list;
 }
 
 static PyDataMem_Handler fill_handler = {
@@ -335,8 +483,14 @@ static PyObject *restore(PyObject *self, PyObject *args)
 static PyMethodDef methods[] = {
     {"empty", empty, METH_VARARGS,
      "empty(shape, dtype): as `numpy.empty`; memory of large arrays of numbers is recycled."},
+    {"damages", damages, METH_NOARGS,
+     "Return a list of tuples (kind, size of the array, number of changed bytes, largest distance of a changed byte) "
+     "of "
+     "the writes outside of arrays that were made between `fill` and `restore`, and of the arrays whose memory was "
+     "released twice. Each of them is returned once."},
     {"fill", fill, METH_O,
-     "fill(byte): fill the memory of new arrays of this thread with a byte; return the argument for `restore`."},
+     "fill(byte): fill the memory of new arrays of this thread with a byte, and surround it by margins; return the "
+     "argument for `restore`."},
     {"restore", restore, METH_VARARGS,
      "restore(previous): end the filling of memory that `fill` began in the same thread."},
     {"trim", trim, METH_NOARGS, "Return the kept blocks to the system."},
@@ -359,6 +513,8 @@ static struct PyModuleDef module_def = {
 PyMODINIT_FUNC PyInit_alloc(void)
 {
     import_array();
+    for (int i = 0; i < MARGIN; ++i)
+        pattern[i] = (unsigned char)(2 + 151 * i % 254);
     PyObject *module = PyModule_Create(&module_def);
     if (module == NULL)
         return NULL;
