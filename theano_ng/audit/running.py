@@ -1,5 +1,7 @@
 """Runs of the implementations of an Op on an example."""
 
+import contextlib
+
 import numpy as np
 
 from theano_ng.audit.forms import copied
@@ -7,9 +9,13 @@ from theano_ng.audit.problems import Problem, Reject
 from theano_ng.audit.processes import limited
 from theano_ng.audit.targets import destroyed
 from theano_ng.compile.debugmode.checks import _lessbroken_deepcopy
+from theano_ng.tensor.native import alloc
 
 #: Examples with arrays of more elements are rejected. Such arrays occur if an Op uses an input value as a length.
 MAX_ELEMENTS = 1 << 13
+
+#: The bytes that fill the memory of new arrays in two runs. As floating point numbers, they are not NaN.
+FILLS = (0x3A, 0xC5)
 
 # Exceptions which mean that an example needs too much memory.
 TOO_LARGE = (MemoryError, RecursionError)
@@ -29,7 +35,7 @@ def reference(context, example):
     return outcome
 
 
-def run_or_error(context, kind, example, plain=False, keep=False):
+def run_or_error(context, kind, example, plain=False, keep=False, fill=None):
     """Run one implementation and return its outputs, or the exception with which it refuses the example.
 
     Return None if the implementation does not exist. Raise Reject if the example cannot be used.
@@ -44,6 +50,9 @@ def run_or_error(context, kind, example, plain=False, keep=False):
         If True, run on C-contiguous copies instead of the layouts of the example.
     keep : bool
         See `Runner.__call__`.
+    fill : int, optional
+        A byte that fills the memory of new arrays. Two runs with different bytes differ if code reads memory to which it
+        has not written.
     """
     if not good_together(context.case.tied, example.values):
         raise Reject()
@@ -66,7 +75,7 @@ def run_or_error(context, kind, example, plain=False, keep=False):
     else:
         values = without_destroyed(example.built, values)
     try:
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), filled_memory(fill):
             outputs = runner(values, keep)
     except TOO_LARGE:
         raise Reject() from None
@@ -75,6 +84,17 @@ def run_or_error(context, kind, example, plain=False, keep=False):
     if any(isinstance(out, np.ndarray) and out.size > MAX_ELEMENTS for out in outputs):
         raise Reject()
     return outputs
+
+
+@contextlib.contextmanager
+def filled_memory(byte):
+    """Inside the context, fill the memory of new arrays with a byte. None: do not fill it."""
+    previous = None if byte is None else alloc.fill(byte)
+    try:
+        yield
+    finally:
+        if previous is not None:
+            alloc.restore(previous)
 
 
 def good_together(tied, values):

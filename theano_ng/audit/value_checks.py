@@ -9,7 +9,7 @@ from theano_ng.audit.forms import copied
 from theano_ng.audit.line_coverage import LineCoverage
 from theano_ng.audit.problems import Problem, Reject, first_line, one_line
 from theano_ng.audit.processes import limited
-from theano_ng.audit.running import TOO_LARGE, run_or_error, without_destroyed
+from theano_ng.audit.running import FILLS, TOO_LARGE, run_or_error, without_destroyed
 from theano_ng.compile.debugmode.errors import AddressError, BadThunkOutput, DebugModeError
 from theano_ng.compile.debugmode.tracking import check_eq
 from theano_ng.gof.graph import Apply
@@ -354,7 +354,7 @@ def _agree(context, one, other, name1, name2, example, where, error="BadThunkOut
         raise Problem(
             error, "%s refuses inputs that %s accepts: %s" % (refusing, fine, one_line(failure)), str(failure), where
         )
-    i = different(context, example, one, other, error == "NonDeterministic")
+    i = different(context, example, one, other, error in ("NonDeterministic", "UninitializedOutput"))
     if i is not None:
         raise Problem(
             error,
@@ -404,10 +404,12 @@ def check_c_code(context):
             _agree(context, py, c, "perform", "C code", example, where)
         plain = run_or_error(context, "c", example, plain=True)
         _agree(context, plain, c, "C code on contiguous copies", "C code", example, where)
-        again = run_or_error(context, "c", example)
-        _agree(context, c, again, "C code", "C code in a second call", example, where, "NonDeterministic")
+        one, two, three = [run_or_error(context, "c", example, fill=byte) for byte in (*FILLS, FILLS[0])]
+        _agree(context, one, three, "C code", "C code in a second call", example, where, "NonDeterministic")
+        name = "C code with other contents of fresh memory"
+        _agree(context, one, two, "C code", name, example, where, "UninitializedOutput")
         again = run_or_error(context, "c", example, keep=True)
-        _agree(context, c, again, "C code", "C code with the output arrays of the previous call", example, where)
+        _agree(context, one, again, "C code", "C code with the output arrays of the previous call", example, where)
         if built.index not in debug:
             debug[built.index] = DebugRun(context, built, python, True)
         debug[built.index](example, where)

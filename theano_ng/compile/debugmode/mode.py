@@ -258,8 +258,9 @@ class DebugMode(Mode):
       The two runs are: Python code and C code; the first and the second run of the same code; or a run with and a run
       without preallocated memory for the output;
     - `AddressError`, a subclass of `BadThunkOutput`: a node wrote outside of the memory in the cell of an output, or
-      between its elements. Only memory that DebugMode allocated is checked (`check_preallocated_output`): it has guard
+      between its elements (`check_preallocated_output`), or outside of an array that it has made. The memory has guard
       margins;
+    - `BadReferences`: a node released a reference to an input that it does not own, or an array twice;
     - `BadOptimization`: a rewrite replaced a variable by a variable that has a different value. Elements may differ if
       the old graph turned finite values into NaN or infinities. Rules with an attribute ``ignores_nonfinite = True``
       may change the results for NaN and infinities in the inputs. Rounding differences are accepted (for details see
