@@ -192,6 +192,35 @@ class TestPureType(unittest.TestCase):
         f = theano.function([short], Upper()(text("y")).owner.clone_with_new_inputs([short]).outputs[0])
         self.assertEqual(f("abc"), Text("ABC"))
 
+    def test_equality_of_generic_values(self):
+        """Values with arrays, and copies of objects without __eq__, can be compared."""
+
+        class Plain:
+            def __init__(self, value):
+                self.value = value
+
+        a = np.array([1.0, np.nan, 3.0])
+        loop = [1]
+        loop.append(loop)
+        for value in (a, (a, [a, None]), {"k": (a, 2)}, Plain((a, "text")), float("nan"), a.astype(object), loop):
+            for equal in (generic.values_eq, generic.values_eq_approx):
+                self.assertTrue(equal(value, copy.deepcopy(value)), value)
+        for one, other in (
+            ((a,), (a[:2],)),
+            ((a,), (a.astype("float32"),)),
+            ((a,), [a]),
+            ({"k": a}, {"k": 1 - a}),
+            ({"k": a}, {"l": a}),
+            (Plain(1), Plain(2)),
+            (a, 1.0),
+            (1, 2),
+        ):
+            for equal in (generic.values_eq, generic.values_eq_approx):
+                self.assertFalse(equal(one, other), (one, other))
+        near = [a * (1 + 1e-12)]
+        self.assertFalse(generic.values_eq([a], near))
+        self.assertTrue(generic.values_eq_approx([a], near))
+
     def test_singletons(self):
         class One(SingletonType):
             pass

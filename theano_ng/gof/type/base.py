@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 from theano_ng.gof import utils
 from theano_ng.gof.c_interface import CLinkerObject
 from theano_ng.gof.graph import Constant, Variable
+from theano_ng.gof.type.equality import equal_objects
 from theano_ng.gof.utils import MethodNotDefined, object2
 
 if TYPE_CHECKING:
@@ -250,6 +251,18 @@ class Generic(SingletonType):
     def is_valid_value(self, a: Any) -> bool:
         # Subclasses may accept fewer values.
         return type(self).filter is Generic.filter or super().is_valid_value(a)
+
+    def values_eq(self, a: Any, b: Any) -> bool:
+        """Return True if two objects are equal. They may contain arrays."""
+        return equal_objects(a, b)
+
+    def values_eq_approx(self, a: Any, b: Any) -> bool:
+        """Return True if two objects are equal, apart from rounding differences of the arrays that they contain."""
+        from theano_ng.tensor.type import values_eq_approx  # `tensor` imports this module
+
+        if type(self).values_eq is not Generic.values_eq:
+            return self.values_eq(a, b)
+        return equal_objects(a, b, values_eq_approx)
 
     def c_declare(self, name: str, sub: dict[str, str], check_input: bool = True) -> str:
         return "PyObject *%s;" % name
