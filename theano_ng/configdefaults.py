@@ -1047,6 +1047,13 @@ AddConfigVar(
     IntParam(4, _positive),
     in_c_key=False,
 )
+AddConfigVar(
+    "DebugMode.search",
+    "Number of seconds for which DebugMode searches for errors of each new kind of node, with other values than those of "
+    "the call. Ops of this package are not searched. `theano_ng-nose` sets 0.2 if the mode is DebugMode.",
+    FloatParam(0.0, lambda seconds: seconds >= 0),
+    in_c_key=False,
+)
 AddConfigVar("NanGuardMode.nan_is_error", "NanGuardMode raises on NaN.", BoolParam(True), in_c_key=False)
 AddConfigVar("NanGuardMode.inf_is_error", "NanGuardMode raises on infinity.", BoolParam(True), in_c_key=False)
 AddConfigVar(

@@ -485,6 +485,8 @@ def stages(target, max_examples, layouts=True, contents=True, mild=False):
             for built in target.built[:4] + target.neighbours
             for longest in (0, 1, 4)
         ]
+    result += [Stage(base, 2, layouts=(way,)) for way in ways[1:]]
+    result += [Stage(base, 2, aliases=(kind,)) for kind in alias]
     result += [Stage(base, 6 if kind in _RICH else 2, contents=(kind,), mild=mild) for kind in kinds[1:]]
     result += [Stage(built, 2, contents=(kind,), mild=mild) for built in target.neighbours for kind in kinds[1:]]
     if "tied" in lengths:
@@ -493,8 +495,6 @@ def stages(target, max_examples, layouts=True, contents=True, mild=False):
             for shapes in (short_shapes(target, base), long_shapes(target, base))
             if shapes
         ]
-    result += [Stage(base, 2, layouts=(way,)) for way in ways[1:]]
-    result += [Stage(base, 2, aliases=(kind,)) for kind in alias]
     result += [
         Stage(built, 2, contents=(kind,), mild=mild)
         for built in target.built[1:]

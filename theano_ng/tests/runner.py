@@ -179,6 +179,8 @@ def run_target(top, name, only):
     OutcomeCounter.only = only
     if name.partition(".")[0] == "theano_ng":
         _let_rules_raise()
+    else:
+        _let_debugmode_search()
     with redirect_stdout(report), redirect_stderr(report):
         program = PluggableTestProgram(
             module=None, argv=argv + [name], exit=False, plugins=["theano_ng.tests.nose_plugin"]
@@ -194,6 +196,14 @@ def _let_rules_raise():
 
     if config.on_opt_error == "warn":
         config.on_opt_error = "raise"
+
+
+def _let_debugmode_search(seconds=0.2):
+    """Set the flag `DebugMode.search` for tests of other packages in DebugMode, unless THEANO_FLAGS sets it."""
+    from theano_ng.configdefaults import config
+
+    if config.mode == "DebugMode" and "DebugMode.search" not in os.environ.get("THEANO_FLAGS", ""):
+        config.DebugMode.search = seconds
 
 
 def processor_time():

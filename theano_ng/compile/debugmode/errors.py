@@ -346,6 +346,46 @@ class InvalidValueError(DebugModeError):
         return "\n".join(lines)
 
 
+def error_of(finding):
+    """Return the exception for a finding of the audit: an instance of the class with the name of the error.
+
+    Parameters
+    ----------
+    finding : theano_ng.audit.records.Finding
+
+    Returns
+    -------
+    DebugModeError
+    """
+    kind = globals().get(finding.error)
+    kind = kind if isinstance(kind, type) and issubclass(kind, DebugModeError) else DebugModeError
+    lines = [finding.error, "  " + finding.message]
+    lines += ["  input %d : %s" % item for item in enumerate(finding.inputs)]
+    if finding.location:
+        lines.append("  place   : %s" % finding.location)
+    lines.append(
+        "  hint    : the flag DebugMode.search has tried other values of the same types than those of this call"
+    )
+    lines += ["  | " + line for line in finding.evidence.splitlines()[:20]]
+    return type(kind.__name__, (_Searched, kind), {"__module__": kind.__module__})("\n".join(lines))
+
+
+class _Searched:
+    """The text of an error that a search has found. The other attributes of its class do not exist."""
+
+    def __init__(self, text):
+        Exception.__init__(self, text)
+        self.text = text
+
+    def __str__(self):
+        return self.text
+
+    str_diagnostic = __str__
+
+    def __reduce__(self):
+        return DebugModeError, (self.text,)
+
+
 for _thing in (
     DebugModeError,
     AddressError,

@@ -24,6 +24,7 @@ from theano_ng.compile.debugmode.errors import (
     BadThunkOutput,
     DebugModeError,
     InvalidValueError,
+    error_of,
 )
 from theano_ng.compile.debugmode.places import location_of
 from theano_ng.compile.debugmode.tracking import _find_bad_optimizations, check_eq
@@ -35,6 +36,7 @@ from theano_ng.gof.graph import Constant
 from theano_ng.gof.link_errors import with_text
 from theano_ng.gof.native import make_native_thunk, native_code_of
 from theano_ng.gof.op import has_c_implementation, has_perform
+from theano_ng.gof.provenance import is_from_package
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.tensor.native import alloc
 
@@ -57,6 +59,7 @@ class _Checks:
         self.memory = [kind for kind in mode.check_preallocated_output if kind]
         self.varied = flags.check_preallocated_output_ndim
         self.warn_not_reused = flags.warn_input_not_reused
+        self.search = flags.search
 
 
 # The bytes that fill fresh memory in the first and in the second run of a node. If code reads memory to which it has not
@@ -250,6 +253,36 @@ def _interpreter(node, cells):
     return make_native_thunk(node, code, inputs, outputs, loaded) if all(loaded) else None
 
 
+#: The nodes that `DebugMode.search` has searched: pairs of an Op and the types of its inputs.
+_searched = set()
+
+
+def _search(node, r_vals, seconds):
+    """Search for errors of a node, with other values of the same types. Ops of this package are not searched.
+
+    Raises
+    ------
+    DebugModeError
+        A subclass with the name of the error.
+    """
+    op = node.op
+    if all(is_from_package(type(part)) for part in (op, getattr(op, "scalar_op", op))):
+        return
+    key = op, tuple([v.type for v in node.inputs])
+    if key in _searched:
+        return
+    _searched.add(key)
+    try:
+        from theano_ng.audit.search import search_node  # the audit uses DebugMode
+
+        finding = search_node(node, [r_vals[v] for v in node.inputs], seconds)
+    except ImportError as failure:
+        _logger.warning("DebugMode.search has no effect: %s", failure)
+        return
+    if finding is not None:
+        raise error_of(finding)
+
+
 class _CheckedMachine:
     """The callable that `Function` calls: it runs and checks a graph.
 
@@ -422,6 +455,8 @@ class _CheckedMachine:
                             finite=finite,
                         )
             run.check_state()
+            if checks.search > 0 and node in self.active:
+                _search(node, r_vals, checks.search)
         except DebugModeError:
             raise
         except Exception as failure:
