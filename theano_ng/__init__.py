@@ -98,6 +98,7 @@ from theano_ng.updates import OrderedUpdates
 from theano_ng.tensor.constant import get_scalar_constant_value
 
 gof.ports.scan.fill("theano_ng.scan.builder:scan")
+gof.ports.search_node.fill("theano_ng.audit.search:search_node")
 gof.ports.sparse_from_rows.fill("theano_ng.sparse.from_rows:sparse_from_rows")
 
 # Only rewrites insert the Ops of these rule modules into graphs, so no program imports the modules. Register loaders

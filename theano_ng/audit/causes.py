@@ -1,4 +1,4 @@
-"""Which findings of a report are consequences of another finding.
+"""The causes among the findings of a report. The other findings are consequences of them.
 
 One fault of an Op often shows in several checks: an Op that overwrites its input also gives another result in a second
 call, and its gradient seems to be wrong. The report shows the cause first, and the consequences under it.

@@ -100,6 +100,8 @@ label_graph = Port(
     """A graph as a tree of letters, with a legend, as ``min_informative_str(variable)``.""",
 )
 
+infix_text = Port("infix_text", "theano_ng.printing", """An expression as a formula, as ``pprint(variable)``.""")
+
 graph_picture = Port(
     "graph_picture",
     "theano_ng.printing",
@@ -151,6 +153,18 @@ shared_random_state = Port(
     "shared_random_state",
     "theano_ng.tensor.shared_randomstreams",
     """A shared variable with a `numpy.random.RandomState`, as ``randomstate_constructor(value, name, ...)``.""",
+)
+
+arrays_nearly_equal = Port(
+    "arrays_nearly_equal",
+    "theano_ng.tensor.type",
+    "``arrays_nearly_equal(a, b)``: True if two arrays are equal up to rounding.",
+)
+
+search_node = Port(
+    "search_node",
+    "theano_ng.audit.search",
+    "``search_node(node, values, seconds)``: an error of a node, which other values of its inputs show, or None.",
 )
 
 softplus = Port("softplus", "theano_ng.tensor.nnet.sigmoids", """``softplus(x)``: log(1 + exp(x)) without overflow.""")

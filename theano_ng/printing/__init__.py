@@ -39,6 +39,7 @@ from theano_ng.printing.strings import (
     var_descriptor,
 )
 
+ports.infix_text.fill(pprint)
 ports.graph_picture.fill("theano_ng.printing.notebook:svg")
 ports.graph_outline.fill("theano_ng.printing.notebook:html")
 

@@ -31,7 +31,7 @@ from theano_ng.compile.debugmode.tracking import _find_bad_optimizations, check_
 from theano_ng.compile.functions.aliasing import alias_root
 from theano_ng.compile.mode import FAST_RUN, inner_functions
 from theano_ng.configdefaults import config
-from theano_ng.gof import link
+from theano_ng.gof import link, ports
 from theano_ng.gof.graph import Constant
 from theano_ng.gof.link_errors import with_text
 from theano_ng.gof.native import make_native_thunk, native_code_of
@@ -273,9 +273,7 @@ def _search(node, r_vals, seconds):
         return
     _searched.add(key)
     try:
-        from theano_ng.audit.search import search_node  # the audit uses DebugMode
-
-        finding = search_node(node, [r_vals[v] for v in node.inputs], seconds)
+        finding = ports.search_node(node, [r_vals[v] for v in node.inputs], seconds)
     except ImportError as failure:
         _logger.warning("DebugMode.search has no effect: %s", failure)
         return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any
 
+from theano_ng.gof import ports
 from theano_ng.gof.graph import Constant
 
 if TYPE_CHECKING:
@@ -201,10 +202,8 @@ def _names(rules: Iterable[Any]) -> str:
 
 
 def _text(variable: Variable, most: int = 100) -> str:
-    from theano_ng.printing import pprint
-
     try:
-        text = pprint(variable)
+        text = ports.infix_text(variable)
     except Exception:
         text = str(variable)
     return text if len(text) <= most else text[: most - 3] + "..."
