@@ -12,6 +12,7 @@ from theano_ng.audit.driver import CHECKS, Check, assert_audit, audit, run, sele
 from theano_ng.audit.names import NAMES, meaning
 from theano_ng.audit.problems import AuditError, Problem, Reject
 from theano_ng.audit.records import Case, Finding, Report, Verdict
+from theano_ng.audit.testcase import audit_test
 
 __all__ = [
     "CHECKS",
@@ -26,6 +27,7 @@ __all__ = [
     "Verdict",
     "assert_audit",
     "audit",
+    "audit_test",
     "meaning",
     "run",
     "select",

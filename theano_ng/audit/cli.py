@@ -46,6 +46,22 @@ def _parser():
         "--json", metavar="FILE", help="write the reports as JSON; - for the standard output, instead of the table"
     )
     parser.add_argument("--junit", metavar="FILE", help="write the reports in JUnit's XML format")
+    parser.add_argument("--page", metavar="FILE", help="write the reports as a page in Markdown")
+    parser.add_argument(
+        "--watch",
+        action="store_true",
+        help="audit the target again after each change of its files, and show what changed",
+    )
+    parser.add_argument(
+        "--rewrites",
+        action="store_true",
+        help="the targets are rewriting rules: package.module:rule, file.py:rule, or a module or file for all its rules",
+    )
+    parser.add_argument(
+        "--new", metavar="NAME", help="write an Op with this name, and its tests, into the current folder"
+    )
+    for name, text in (("c", "C code"), ("grad", "a gradient"), ("inplace", "a variant that overwrites its input")):
+        parser.add_argument("--" + name, action="store_true", help="with --new: the Op has %s" % text)
     parser.add_argument("--list-checks", action="store_true", help="list the checks and their meanings")
     parser.add_argument(
         "--processes", type=int, default=1, metavar="N", help="number of cases that run at the same time (1)"
@@ -98,6 +114,10 @@ def _run(arguments):
         for check in driver.CHECKS:
             print("%-*s  %s" % (width, check.name, check.meaning))
         return 0
+    if arguments.new is not None:
+        return _write_new(arguments)
+    if arguments.rewrites:
+        return _audit_rewrites(arguments)
     for name, value, least in (
         ("--examples", arguments.examples, 0),
         ("--processes", arguments.processes, 1),
@@ -113,8 +133,6 @@ def _run(arguments):
         driver.select(arguments.checks)
     except ValueError as failure:
         raise UsageError("--checks: %s" % failure) from None
-    cases = [case for target in arguments.targets for case in cases_of(target, arguments.inputs, arguments.seed)]
-    _refuse_unmakeable(cases)
     options = dict(
         checks=arguments.checks,
         max_examples=arguments.examples,
@@ -123,9 +141,56 @@ def _run(arguments):
         leaks=not arguments.no_leaks,
         time_limit=arguments.time,
     )
+    if arguments.watch:
+        return _watch(arguments, options)
+    cases = [case for target in arguments.targets for case in cases_of(target, arguments.inputs, arguments.seed)]
+    _refuse_unmakeable(cases)
     reports = audit_all(cases, options, arguments.processes, quiet=arguments.quiet, done=_printer(arguments))
     _write(reports, arguments)
     return 0 if all(report.ok for report in reports) else 1
+
+
+def _write_new(arguments):
+    """Write the files of a new Op."""
+    from theano_ng.audit import template
+
+    if arguments.targets:
+        raise UsageError("--new takes no targets; %s was given" % ", ".join(arguments.targets))
+    try:
+        paths = template.write(arguments.new, c=arguments.c, grad=arguments.grad, inplace=arguments.inplace)
+    except (ValueError, OSError) as failure:
+        raise UsageError("--new: %s" % failure) from None
+    print("wrote %s\nrun the tests with: theano_ng-nose %s" % (" and ".join(paths), paths[-1]))
+    return 0
+
+
+def _audit_rewrites(arguments):
+    """Test rewriting rules by the command of `rewrites`."""
+    from theano_ng.audit.rewrites import command as rewrites
+
+    if not arguments.targets:
+        raise UsageError("--rewrites needs a target, such as package.module:rule or file.py:rule")
+    parts = [*arguments.targets, "--seed", str(arguments.seed), "--processes", str(arguments.processes)]
+    for name, value in (("--seconds", arguments.time), ("--json", arguments.json)):
+        parts += [] if value is None else [name, str(value)]
+    return rewrites.main(parts + ["--quiet"] * arguments.quiet)
+
+
+def _watch(arguments, options):
+    """Audit a target after each change of its files, until the user interrupts the command."""
+    from theano_ng.audit.watch import Watcher
+
+    if len(arguments.targets) != 1:
+        raise UsageError("--watch needs exactly one target; %d were given" % len(arguments.targets))
+
+    def run(cases):
+        _refuse_unmakeable(cases)
+        return audit_all(cases, options, arguments.processes, quiet=arguments.quiet, done=_printer(arguments))
+
+    try:
+        Watcher(arguments.targets[0], arguments.inputs, arguments.seed, run).loop()
+    except KeyboardInterrupt:
+        return 0
 
 
 def _refuse_unmakeable(cases):
@@ -251,6 +316,10 @@ def _write(reports, arguments):
             _write_file(arguments.json, text, "--json")
     if arguments.junit is not None:
         _write_file(arguments.junit, report.to_junit(reports), "--junit")
+    if arguments.page is not None:
+        from theano_ng.audit.page import to_markdown
+
+        _write_file(arguments.page, to_markdown(reports), "--page")
     if arguments.json != "-":
         print(report.format_summary(reports, report.wants_colour(sys.stdout)))
 

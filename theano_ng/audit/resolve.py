@@ -54,7 +54,7 @@ def cases_of(target, inputs=None, seed=0):
     if os.name == "nt" and len(place) == 1 and path.startswith(("\\", "/")):  # `place` is the letter of a drive
         place, colon, path = target.rpartition(":") if target.count(":") > 1 else (target, "", "")
     if place.endswith(".py"):
-        module = _import_file(place)
+        module = import_file(place)
     else:
         module, rest = _import_module(place)
         if rest:
@@ -95,7 +95,14 @@ def _op_names(module):
     )
 
 
-def _import_file(path):
+def import_file(path):
+    """Import a file as a module, and return the module.
+
+    Raises
+    ------
+    UsageError
+        If the file does not exist, or cannot be imported.
+    """
     path = os.path.abspath(path)
     if not os.path.isfile(path):
         raise UsageError("there is no file %s.\n%s" % (path, _understood()))

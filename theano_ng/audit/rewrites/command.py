@@ -9,6 +9,8 @@ import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 
+from theano_ng.audit.resolve import UsageError as ResolveError
+from theano_ng.audit.resolve import import_file
 from theano_ng.audit.rewrites import page
 from theano_ng.audit.rewrites.oracle import FULL, QUICK, THOROUGH, Judge
 from theano_ng.audit.rewrites.registry import Registered, name_of, registered
@@ -32,7 +34,7 @@ def _parser():
         "rules",
         nargs="*",
         metavar="RULE",
-        help="a registered name, package.module:RULE, or a module for all its rules (all)",
+        help="a registered name, package.module:RULE, file.py:RULE, or a module or file for all its rules (all)",
     )
     parser.add_argument("--seconds", type=float, metavar="N", help="start no further rule after N seconds")
     parser.add_argument(
@@ -60,7 +62,8 @@ def rules_of(target, devices=False):
     Parameters
     ----------
     target : str
-        A registered name, ``package.module:RULE``, or the name of a module, which selects all rules in it.
+        A registered name, ``package.module:RULE``, ``file.py:RULE``, or the name of a module or file, which selects all
+        rules in it.
     devices : bool
         Whether `target` may be the registered name of a rule for arrays on devices.
 
@@ -78,9 +81,11 @@ def rules_of(target, devices=False):
         return known
     module, _, name = target.partition(":")
     try:
-        found = importlib.import_module(module)
+        found = import_file(module) if module.endswith(".py") else importlib.import_module(module)
     except ImportError as failure:
         raise UsageError("%s is neither a registered rule nor a module: %s" % (target, failure)) from failure
+    except ResolveError as failure:
+        raise UsageError(str(failure)) from failure
     if name:
         rule = getattr(found, name, None)
         if not isinstance(rule, (LocalOptimizer, Optimizer)):
