@@ -5,9 +5,9 @@ import numpy as np
 from theano_ng import tensor
 from theano_ng.audit.code_constants import c_text, constants_of
 from theano_ng.audit.neighbours import neighbours
-from theano_ng.compile.debugmode.places import location_of
 from theano_ng.gof.graph import Constant, Variable
 from theano_ng.gof.op import has_c_implementation, has_perform
+from theano_ng.gof.places import location_of
 from theano_ng.gof.type import PureType
 
 #: The maximum number of nodes of a target. The nodes have different input types, and C code is built for each node.

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from theano_ng.compile.functions.maker import convert_function_input
 from theano_ng.compile.io import In, Out
 from theano_ng.compile.pfunc import pfunc
+from theano_ng.configdefaults import config
 from theano_ng.gof import ports
+from theano_ng.gof.compiler.toolchain import CompileError
 
 if TYPE_CHECKING:
     from theano_ng.compile.functions.object import Function
@@ -160,21 +162,27 @@ def function(
         )
     if any(isinstance(given, (list, tuple)) for given in inputs):
         inputs = [convert_function_input(given) for given in inputs]
-    return pfunc(
-        params=inputs,
-        outputs=outputs,
-        mode=mode,
-        updates=updates,
-        givens=givens,
-        no_default_updates=no_default_updates,
-        accept_inplace=accept_inplace,
-        name=name,
-        rebuild_strict=rebuild_strict,
-        allow_input_downcast=allow_input_downcast,
-        profile=profile,
-        on_unused_input=on_unused_input,
-        output_keys=output_keys,
-    )
+    try:
+        return pfunc(
+            params=inputs,
+            outputs=outputs,
+            mode=mode,
+            updates=updates,
+            givens=givens,
+            no_default_updates=no_default_updates,
+            accept_inplace=accept_inplace,
+            name=name,
+            rebuild_strict=rebuild_strict,
+            allow_input_downcast=allow_input_downcast,
+            profile=profile,
+            on_unused_input=on_unused_input,
+            output_keys=output_keys,
+        )
+    except CompileError as failure:
+        if config.exception_verbosity == "high":
+            raise
+        # The message names the author's method and line. The frames of this package would hide it.
+        raise failure.with_traceback(None) from None
 
 
 ports.compile_function.fill(function)

@@ -17,7 +17,7 @@ from theano_ng.gof import _native
 from theano_ng.gof.compiler import background
 from theano_ng.gof.compiler.kernelcache import LoadedKernel, load_kernels, rename_symbol
 from theano_ng.gof.compiler.standin import stand_in
-from theano_ng.gof.compiler.toolchain import compiler_available
+from theano_ng.gof.compiler.toolchain import CompileError, compiler_available
 from theano_ng.gof.native_params import SCRATCH, Record
 from theano_ng.gof.utils import MethodNotDefined
 
@@ -361,7 +361,10 @@ def make_native_thunk(node, code, inputs, outputs, kernels=None):
     -------
     _native.NativeThunk
     """
-    addresses = kernels or (obtain_kernels(code.kernels) if code.kernels else ())
+    try:
+        addresses = kernels or (obtain_kernels(code.kernels) if code.kernels else ())
+    except CompileError as failure:
+        raise failure.name_node(node)  # noqa: B904, name_node returns the same exception
     layouts = [array_layout(variable.type) for variable in (*node.inputs, *node.outputs)]
     for i in getattr(node.op, "native_unchecked", ()):
         layouts[i] = -1

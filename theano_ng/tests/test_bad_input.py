@@ -4,15 +4,19 @@ import os
 import subprocess
 import sys
 import tempfile
+import traceback
 import unittest
 import warnings
 
 import numpy as np
 
 import theano_ng as theano
+from theano_ng import scalar
 from theano_ng import tensor as tt
 from theano_ng.compile import UnusedInputError
 from theano_ng.compile.debugmode import DebugModeError
+from theano_ng.configdefaults import config
+from theano_ng.gof.compiler.toolchain import CompileError
 from theano_ng.gof.fg import MissingInputError
 from theano_ng.gradient import DisconnectedInputError, NullTypeGradError
 
@@ -352,6 +356,45 @@ class TestFlags(unittest.TestCase):
                 self.assertNotEqual(done.returncode, 0, content)
                 for part in wanted:
                     self.assertIn(part, done.stderr.strip().splitlines()[-1])
+
+
+class Slope(scalar.UnaryScalarOp):
+    """A scalar Op whose C code does not compile."""
+
+    def impl(self, x):
+        return x
+
+    def c_code(self, node, name, inputs, outputs, sub):
+        return "%s = %s * no_such_name;" % (outputs[0], inputs[0])
+
+    def c_code_cache_version(self):
+        return (1,)
+
+
+@unittest.skipUnless(config.cxx, "needs a C++ compiler")
+class TestCodeThatDoesNotCompile(unittest.TestCase):
+    def test_scalar_op(self):
+        """The error names the method of the scalar Op and its position, in a dozen lines with the traceback."""
+        x = tt.dvector()
+        slope = tt.elemwise.Elemwise(Slope(scalar.upgrade_to_float_no_complex, name="slope"))
+        for out in (slope(x), tt.exp(slope(x) + 1)):
+            try:
+                theano.function([x], out)
+                self.fail("the code was compiled")
+            except CompileError as failure:
+                text = "".join(traceback.format_exception(failure))
+            self.assertLess(len(text.splitlines()), 16, text)
+            line = Slope.c_code.__code__.co_firstlineno
+            self.assertRegex(text, r"It contains the result of slope.c_code \(.*test_bad_input.py:%d\)" % line)
+            self.assertIn("* no_such_name;", text)
+            self.assertTrue(text.rstrip().splitlines()[-1].startswith("error: "), text)
+
+    def test_verbose(self):
+        x = tt.dvector()
+        slope = tt.elemwise.Elemwise(Slope(scalar.upgrade_to_float_no_complex, name="slope"))
+        with config.change_flags(exception_verbosity="high"), self.assertRaises(CompileError) as caught:
+            theano.function([x], slope(x))
+        self.assertIn("kernelcache.py", "".join(traceback.format_tb(caught.exception.__traceback__)))
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ FLOORS = (
     ("flags", "_flag_block configparser configdefaults misc.safe_asarray"),
     (
         "texts and graphs",
-        "gof.utils gof.ports gof.provenance gof.unify gof.c_interface gof.traversal gof._toposort gof.pickling"
+        "gof.utils gof.ports gof.provenance gof.places gof.unify gof.c_interface gof.traversal gof._toposort gof.pickling"
         " gof.graph gof.stack_traces gof.clients gof.sched gof._lock gof._files gof.progress gof.deferred gof.forks",
     ),
     (

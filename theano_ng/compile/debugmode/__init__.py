@@ -13,7 +13,6 @@ the values of the call. No node is evaluated lazily, and no intermediate value i
 `guards`        guard margins around preallocated outputs
 `tracking`      records rewrites, and decides which replacements are wrong
 `errors`        the exceptions of DebugMode
-`places`        positions of the methods of Ops in source files
 `_last_words`   a message of a process that a node kills
 ==============  ======================================================================
 """

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from theano_ng.compile.debugmode.places import location_of
 from theano_ng.gof import toolbox
+from theano_ng.gof.places import location_of
 from theano_ng.printing import debugprint
 
 

@@ -26,7 +26,6 @@ from theano_ng.compile.debugmode.errors import (
     InvalidValueError,
     error_of,
 )
-from theano_ng.compile.debugmode.places import location_of
 from theano_ng.compile.debugmode.tracking import _find_bad_optimizations, check_eq
 from theano_ng.compile.functions.aliasing import alias_root
 from theano_ng.compile.mode import FAST_RUN, inner_functions
@@ -36,6 +35,7 @@ from theano_ng.gof.graph import Constant
 from theano_ng.gof.link_errors import with_text
 from theano_ng.gof.native import make_native_thunk, native_code_of
 from theano_ng.gof.op import has_c_implementation, has_perform
+from theano_ng.gof.places import location_of
 from theano_ng.gof.provenance import is_from_package
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.tensor.native import alloc

@@ -16,6 +16,7 @@ from theano_ng.configdefaults import config, register_compiler_version
 from theano_ng.digests import blake2b
 from theano_ng.gof._native import HAS_VECTOR_MATH, dlopen_symbols, processor_level
 from theano_ng.gof.codegen.modulecode import locate, locate_file
+from theano_ng.gof.places import location_of, scalar_ops_of_authors
 
 # -fno-builtin: gcc would replace the sine and cosine of one number by a call of sincos, which it cannot vectorize.
 # -fno-tree-sink: gcc would move operands of one side of `? :` into a branch, and a loop with calls in branches is not
@@ -120,6 +121,8 @@ class CompileError(Exception):
         parts += others
         if self.node is not None:
             parts.append("Apply node that the code belongs to: %s" % (self.node,))
+            for inner in scalar_ops_of_authors(getattr(self.node, "op", None)):
+                parts.append("It contains the result of %s.c_code (%s)" % (inner, location_of(inner, "c_code")))
         return "\n".join([*parts, first])
 
     def complaints(self):

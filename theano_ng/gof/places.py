@@ -3,7 +3,7 @@
 import inspect
 import os
 
-from theano_ng.gof.op import PureOp
+from theano_ng.gof.provenance import is_from_package
 
 # Method of an Op such as Elemwise or CAReduce -> names of the corresponding methods of its scalar Op. The first defined
 # method counts.
@@ -32,7 +32,7 @@ def location_of(op, method):
         and getattr(getattr(type(op), method), "__module__", None) in _BASES_OF_PROPS
     ):
         return _location_of_props(op)
-    if method in _OF_SCALAR_OP and isinstance(getattr(op, "scalar_op", None), PureOp):
+    if method in _OF_SCALAR_OP and getattr(op, "scalar_op", None) is not None:
         return _location_in_scalar_op(op.scalar_op, _OF_SCALAR_OP[method]) or _location(op, method)
     return _location(op, method)
 
@@ -79,3 +79,27 @@ def _location(op, method):
 
 def _place(file, line):
     return "%s:%d" % (os.path.relpath(file) if file.startswith(os.getcwd() + os.sep) else file, line)
+
+
+def scalar_ops_of_authors(op):
+    """Return the scalar Ops that an Op applies and that this package does not define, also those inside a Composite.
+
+    Parameters
+    ----------
+    op : Op
+
+    Returns
+    -------
+    list of ScalarOp
+    """
+    found, todo = [], [getattr(op, "scalar_op", None)]
+    while todo:
+        inner = todo.pop()
+        if inner is None:
+            continue
+        graph = getattr(inner, "fgraph", None)
+        if graph is not None:
+            todo += [node.op for node in graph.toposort()]
+        elif not is_from_package(type(inner)) and inner not in found:
+            found.append(inner)
+    return found
