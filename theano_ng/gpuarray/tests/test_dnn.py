@@ -124,8 +124,7 @@ class TestSoftmax(CudnnTest):
         g = self.variable("float32", 4)
         f = self.compile([g, x], dnn.GpuDnnSoftmaxGrad("fast", "channel")(g, x))
         value, other = [self.placed(np.ones(shape, "float32")) for shape in ((2, 3, 4, 5), (2, 3, 4, 4))]
-        # In DebugMode, the computation on the host fails first.
-        with self.assertRaisesRegex(ValueError, "dy and sm must have the same shape|Input dimension mis-match"):
+        with self.assert_device_refuses(ValueError, "dy and sm must have the same shape"):
             f(other, value)
         self.check(f(value, value), -2)
 
@@ -279,9 +278,8 @@ class TestReduction(CudnnTest):
                 self.check(f(self.placed(np.zeros((0, 3), dtype))), [expected] * 3)
                 self.assertEqual(f(self.placed(np.zeros((3, 0), dtype))).shape, (0,))
             f = self.compile([x], self.op("maximum", (0,), dtype)(x))
-            # In DebugMode, the computation on the host fails first.
-            message = "length 0 in dimension 0, and a maximum or minimum of zero elem|argmax of an empty dimension"
-            with self.assertRaisesRegex(ValueError, message):
+            message = "length 0 in dimension 0, and a maximum or minimum of zero elem"
+            with self.assert_device_refuses(ValueError, message):
                 f(self.placed(np.zeros((0, 3), dtype)))
             self.check(f(self.placed(np.ones((2, 3), dtype))), [1] * 3)
 
