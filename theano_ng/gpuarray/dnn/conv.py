@@ -246,6 +246,22 @@ class GpuDnnConvDesc(Op):
         output_storage[0][0] = self.descriptor()
 
 
+def _check_descriptor(desc, arrays):
+    """Check a descriptor and the number of axes of arrays, as the native code does (`read_descriptor`)."""
+    if desc.dtype != "int64" or desc.shape != (13,):
+        raise TypeError("desc must be the descriptor that GpuDnnConvDesc makes")
+    axes, _, precision, groups = desc[:4]
+    precisions = [pygpu.dtype_to_typecode(dtype) for dtype in DTYPES]
+    valid = axes in (2, 3) and groups > 0 and precision in precisions
+    if not valid or (desc[4:7] < FULL).any() or (desc[7:] <= 0).any():
+        raise ValueError("desc is no valid descriptor of a convolution")
+    for array in arrays:
+        if array.ndim != axes + 2:
+            raise ValueError(
+                "the descriptor is for arrays with %d axes, but an array has %d axes" % (axes + 2, array.ndim)
+            )
+
+
 def _known_descriptor(desc):
     """Return the descriptor of a variable, or None if it is known at run time only."""
     if isinstance(desc, Constant):
@@ -435,6 +451,7 @@ class _DnnConv(DnnOp):
     def perform(self, node, inputs, output_storage, params=None):
         first, second, output, desc, alpha, beta = [np.asarray(value) for value in inputs]
         dtype = at_least_float32(node.outputs[0].type.dtype)
+        _check_descriptor(desc, (first, second, output))
         value = self.host_value(dtype, first, second, output, desc, alpha)
         if beta != 0:
             value = value + beta * output.astype(dtype)

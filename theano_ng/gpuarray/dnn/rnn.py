@@ -12,7 +12,13 @@ from theano_ng.gof.graph import Apply
 from theano_ng.gpuarray.basic_ops import GpuAlloc
 from theano_ng.gpuarray.contexts import context_address
 from theano_ng.gpuarray.dnn.base import DTYPES, CUDNNDataType, DeviceOp, require, with_pattern
-from theano_ng.gpuarray.dnn.dropout_ops import _make_dropout_desc, bytes_type, dropoutdesc_type, host_number, values_of
+from theano_ng.gpuarray.dnn.dropout_ops import (
+    _make_dropout_desc,
+    dropoutdesc_type,
+    host_number,
+    opaque_bytes,
+    values_of,
+)
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.gpuarray.transfers import as_gpuarray_variable, infer_context_name
 from theano_ng.gpuarray.type import GpuArrayType, get_context
@@ -229,7 +235,7 @@ class GpuDnnRNNOp(DeviceOp):
         values = [("w", w, 1), ("x", x, 3), ("hx", hx, 3)] + ([] if cx is None else [("cx", cx, 3)])
         arrays = _arrays(self, values)
         outputs = [_of_rank_3(arrays[0]) for _ in arrays[1:]]
-        return Apply(self, [desc, *arrays], [bytes_type(arrays[0].type.context_name)(), *outputs])
+        return Apply(self, [desc, *arrays], [opaque_bytes(arrays[0].type.context_name), *outputs])
 
     def infer_shape(self, node, shapes):
         _, _, x, hx, *_ = shapes
@@ -302,11 +308,12 @@ class GpuDnnRNNGradInputs(DeviceOp):
         ]
         arrays = _arrays(self, values)
         outputs = [_of_rank_3(arrays[0]) for _ in range(3 if cx is not None else 2)]
-        return Apply(self, [desc, *arrays, reserve], [reserve.type(), *outputs])
+        return Apply(self, [desc, *arrays, reserve], [opaque_bytes(reserve.type.context_name), *outputs])
 
     def like(self, node):
         """Return the outputs for the inputs of a node whose Op has the same flags."""
-        return Apply(self, node.inputs, [v.type() for v in node.outputs]).outputs
+        reserve, *outputs = node.outputs
+        return Apply(self, node.inputs, [opaque_bytes(reserve.type.context_name), *[v.type() for v in outputs]]).outputs
 
     def infer_shape(self, node, shapes):
         states = shapes[-3 if self.rnn_mode == "lstm" else -2]

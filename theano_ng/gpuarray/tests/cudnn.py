@@ -6,7 +6,8 @@ import unittest
 import numpy as np
 
 import theano_ng as theano
-from theano_ng.compile.mode import Mode, get_mode
+from theano_ng.compile.debugmode import DebugMode
+from theano_ng.compile.mode import Mode, get_default_mode, get_mode
 from theano_ng.gpuarray.device import loader
 from theano_ng.gpuarray.device.tests.cudnn import CODES, FakeDnn
 from theano_ng.gpuarray.device.tests.test_cuda import FakeState
@@ -73,6 +74,20 @@ class CudnnTest(fake_cuda.CudaTest):
         """Skip a test on a real device."""
         if self.fakes is None:
             self.skipTest("needs the fake library, which fails on demand")
+
+    def needs_single_runs(self):
+        """Skip a test in DebugMode."""
+        if isinstance(get_default_mode(), DebugMode):
+            self.skipTest("DebugMode runs a node several times, and copies its inputs")
+
+    def assert_device_refuses(self, error, message):
+        """Return a context in which a node must raise an error at run time, with a message that matches a pattern.
+
+        In DebugMode, every error is accepted: the computation on the host fails first, with its own error.
+        """
+        if isinstance(get_default_mode(), DebugMode):
+            return self.assertRaises(Exception)
+        return self.assertRaisesRegex(error, message)
 
     def random(self, dtype, *shape):
         return self.rng.uniform(-2, 2, shape).astype(dtype)

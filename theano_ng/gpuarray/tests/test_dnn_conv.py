@@ -168,6 +168,7 @@ class TestNumbers(ConvolutionTest):
 
     def test_alignment(self):
         """Arrays that are not aligned for loads of vectors are copied."""
+        self.needs_single_runs()
         x, w = self.variable("float32", 4), self.variable("float32", 4)
         f = self.compile([x, w], dnn.dnn_conv(x, w))
         image, kernel = self.random("float32", 2, 3, 5, 6), self.random("float32", 4, 3, 3, 3)
@@ -558,6 +559,7 @@ class TestAlgorithms(ConvolutionTest):
 
     def test_no_algorithm(self):
         """The package's own kernels compute a convolution that cuDNN cannot compute; a warning gives the reason."""
+        self.needs_single_runs()
         x, g, alpha = self.variable("float32", 4), self.variable("float32", 4), T.fscalar()
         out = _dnn_gradweight(x, g, (1, 1, 7, 2), alpha, subsample=(2, 1), algo="deterministic")
         f = self.compile([x, g, alpha], out)
@@ -588,6 +590,7 @@ class TestAlgorithms(ConvolutionTest):
 
     def test_no_memory(self):
         """Without memory for a workspace, another algorithm computes."""
+        self.needs_single_runs()
         x, w = self.variable("float32", 4), self.variable("float32", 4)
         values = [self.placed(np.ones(shape, "float32")) for shape in ((1, 1, 5, 5), (1, 1, 3, 3))]
         self.addCleanup(setattr, self.fakes.dnn, "workspace", 0)
@@ -628,6 +631,7 @@ class TestAlgorithms(ConvolutionTest):
             self.assertEqual(asks, [True, False, False, False] if algo.endswith("once") else [True, True, False, True])
 
     def test_tf32(self):
+        self.needs_single_runs()
         x = self.variable("float32", 4)
         for flag, math in ((False, "3"), (True, "0")):
             with change_flags({"gpuarray.allow_tf32": flag}):

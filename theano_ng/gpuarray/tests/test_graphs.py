@@ -158,7 +158,7 @@ class TestRuns(unittest.TestCase):
     def test_loops(self):
         steps = tt.iscalar()
         first, step = self.shared(), lambda h: deep(h, self.weights[:2])
-        states, _ = theano.scan(step, outputs_info=first, n_steps=steps)
+        states, _ = theano.scan(step, outputs_info=first, n_steps=steps, mode=MODE)
         f = self.compiled("on", [steps], states[-1])
         self.assertEqual([self.runs(f, 9) for _ in range(6)], [0, 0, 0, 1, 1, 1])
         self.assertEqual([self.runs(f, 20) for _ in range(6)], [0, 0, 0, 1, 1, 1])
@@ -167,7 +167,7 @@ class TestRuns(unittest.TestCase):
     def test_long_pieces_are_divided(self):
         steps = tt.iscalar()
         first, step = self.shared(), lambda h: deep(h, self.weights[:2])
-        states, _ = theano.scan(step, outputs_info=first, n_steps=steps)
+        states, _ = theano.scan(step, outputs_info=first, n_steps=steps, mode=MODE)
         f = self.compiled("on", [steps], states[-1])
         self.assertEqual([self.runs(f, 5000) for _ in range(5)], [0, 0, 0, 3, 3])
 

@@ -50,7 +50,8 @@ class TestPrograms(unittest.TestCase):
         order = [type(node.op) for node in f.fn.nodes]
         self.assertGreaterEqual(order.index(HostFromGpu), len(order) - 2)
 
-    @config.change_flags(floatX="float64", on_opt_error="raise", assert_no_cpu_op="raise")
+    # The loops inside the programs are compiled in the default mode. DebugMode would need hours.
+    @config.change_flags(floatX="float64", on_opt_error="raise", assert_no_cpu_op="raise", mode="FAST_RUN")
     def test_equal_the_host(self):
         context()
         module = program_counts.programs()
