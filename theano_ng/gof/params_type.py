@@ -51,7 +51,11 @@ class Params(dict):
         return "Params(%s)" % ", ".join("%s:%s:%s" % (k, type(self[k]).__name__, self[k]) for k in sorted(self))
 
     def __getattr__(self, key):
-        # Python calls this only if the attribute does not exist.
+        # Python calls this only if the attribute does not exist. The constants of enums among the fields are attributes,
+        # too, as in C.
+        params_type = self.__dict__.get("__params_type__")
+        if params_type is not None and params_type.has_constant(key):
+            return getattr(params_type, key)
         raise AttributeError('Params: attribute "%s" does not exist. Fields: %s.' % (key, ", ".join(self)))
 
     def _immutable(self, *args, **kwargs):
@@ -157,6 +161,10 @@ class ParamsType(Type):
                         % (alias, self.__alias_to_enum[alias], enum)
                     )
                 self.__alias_to_enum[alias] = enum
+
+    def has_constant(self, key):
+        """Return True if an enum among the fields has a constant with this name."""
+        return key in self.__dict__.get("_ParamsType__const_to_enum", {})
 
     def __getattr__(self, key):
         """Return the value of an enum constant among the fields."""

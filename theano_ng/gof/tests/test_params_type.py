@@ -339,6 +339,16 @@ class TestParamsType(unittest.TestCase):
         self.assertEqual(first.name, again.name)
         self.assertNotEqual(first.name, other.name)
 
+    def test_enum_constants_of_params(self):
+        """`perform` compares a field with the names that C code uses."""
+        kind = ParamsType(way=EnumList(("UP", "up"), "DOWN"), UP_TO=Scalar("int64"))
+        params = kind.get_params(way="up", UP_TO=3)
+        self.assertEqual((params.way == params.UP, params.way == params.DOWN, params.UP_TO), (True, False, 3))
+        self.assertEqual(pickle.loads(pickle.dumps(params)).DOWN, params.DOWN)
+        with self.assertRaisesRegex(AttributeError, 'attribute "LEFT" does not exist. Fields: UP_TO, way'):
+            params.LEFT  # noqa: B018, the access raises
+        self.assertFalse(hasattr(params, "__array_interface__"))
+
     def test_params_are_values(self):
         kind = ParamsType(values=T.dvector, items=Scalar("float64"))  # the field names are names of dict methods
         a, b, c = (kind.get_params(values=[1, 2], items=i) for i in (3, 3.0, 4))
