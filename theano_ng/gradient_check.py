@@ -12,13 +12,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from theano_ng.compile.function import function
-from theano_ng.compile.mode import FAST_RUN, get_mode
+from theano_ng.compile.mode import FAST_RUN, Mode, get_mode
 from theano_ng.compile.sharedvalue import shared
 from theano_ng.gof.differentiate import grad
+from theano_ng.gof.graph import io_toposort
+from theano_ng.gof.op import has_c_implementation, has_perform
+from theano_ng.gof.places import location_of, scalar_ops_of_authors
+from theano_ng.gof.provenance import is_from_package
+from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.tensor.type import TensorType
 
 if TYPE_CHECKING:
-    from theano_ng.compile.mode import Mode
+    from theano_ng.gof.graph import Variable
 
 
 class GradientError(Exception):
@@ -325,6 +330,7 @@ def verify_grad(
             " (array-like) output instead"
         )
 
+    check_python_code(inputs, [output], [p.copy() for p in pt], [value])
     projected = "float32" if cast_to_output_type and output.dtype == "float32" else "float64"
     projection = shared(_random_projection(rng, value.shape, projected), borrow=True, name="random_projection")
     cost = (projection * output).sum()
@@ -348,6 +354,49 @@ def verify_grad(
                 rel_err,
                 abs_tol,
                 rel_tol,
+            )
+
+
+def check_python_code(
+    inputs: Sequence[Variable], outputs: Sequence[Variable], values: Sequence[Any], results: Sequence[Any]
+) -> None:
+    """Compare results with those of `perform`, if a graph contains Ops of other packages with `perform` and C code.
+
+    By default, only the C code of such an Op runs. Then no test would notice an error in its `perform`.
+
+    Parameters
+    ----------
+    inputs, outputs : list of Variable
+    values : list
+        The values of the inputs. They may be overwritten.
+    results : list
+        The values of the outputs.
+
+    Raises
+    ------
+    AssertionError
+        If a result differs.
+    """
+    ops = {
+        node.op: None
+        for node in io_toposort(list(inputs), list(outputs))
+        if not is_from_package(type(node.op)) or scalar_ops_of_authors(node.op)
+    }
+    both = [op for op in ops if has_perform(op) and has_c_implementation(op)]
+    if not both:
+        return
+    try:
+        in_python = function(
+            list(inputs), list(outputs), mode=Mode("py", None), on_unused_input="ignore", accept_inplace=True
+        )
+    except (NotImplementedError, MethodNotDefined):
+        return  # another Op of the graph has no perform
+    computed = in_python(*values)
+    for i, (variable, expected, result) in enumerate(zip(outputs, computed, results)):
+        if not variable.type.values_eq_approx(expected, result):
+            raise AssertionError(
+                "output %d: perform gives %s, but the function gave %s. The graph contains: %s"
+                % (i, expected, result, ", ".join("%s (%s)" % (op, location_of(op, "perform")) for op in both))
             )
 
 

@@ -7,6 +7,7 @@ its file, and is replaced.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import queue
@@ -181,13 +182,49 @@ def run_target(top, name, only):
         _let_rules_raise()
     else:
         _let_debugmode_search()
-    with redirect_stdout(report), redirect_stderr(report):
+    record = _recorded_implementations(name.partition(".")[0] != "theano_ng")
+    with redirect_stdout(report), redirect_stderr(report), record as never_in_python:
         program = PluggableTestProgram(
             module=None, argv=argv + [name], exit=False, plugins=["theano_ng.tests.nose_plugin"]
         )
     outcomes = program.session.theano_ng_outcomes
     slow = sorted((one for one in outcomes.seconds if one[0] >= SLOW_SECONDS), reverse=True)[:SLOWEST]
-    return {"counts": outcomes.counts, "skipped": outcomes.skipped, "slow": slow, "report": report.getvalue()}
+    return {
+        "counts": outcomes.counts,
+        "skipped": outcomes.skipped,
+        "slow": slow,
+        "report": report.getvalue(),
+        "never_in_python": never_in_python,
+    }
+
+
+@contextlib.contextmanager
+def _recorded_implementations(wanted):
+    """Yield a list that contains, after the context, descriptions of the Ops whose `perform` never ran, only their C code.
+
+    Ops of this package are left out. In the default modes, only the C code of an Op runs, so that tests do not notice an
+    error in its `perform`. If `wanted` is False, nothing is recorded.
+    """
+    from theano_ng.gof.op import base, has_c_implementation, has_perform
+    from theano_ng.gof.places import location_of, scalar_ops_of_authors
+    from theano_ng.gof.provenance import is_from_package
+
+    found, base.implementations = [], {} if wanted else None
+    try:
+        yield found
+    finally:
+        used, base.implementations = base.implementations or {}, None
+        seen, in_python = {}, set()
+        for op, kind in used:
+            both = has_perform(op) and has_c_implementation(op)
+            for one in [op, *scalar_ops_of_authors(op)] if both else ():
+                seen.setdefault(type(one), one)
+                if kind == "py":
+                    in_python.add(type(one))
+        for cls, op in seen.items():
+            if cls not in in_python and not is_from_package(cls):
+                method = "impl" if hasattr(op, "impl") else "perform"
+                found.append("%s (%s)" % (cls.__name__, location_of(op, method)))
 
 
 def _let_rules_raise():
@@ -374,6 +411,7 @@ class Run:
         for target in wanted:
             self.todo.put(target)
         self.total = {"passed": 0, "failed": 0, "skipped": 0}
+        self.never_in_python = {}
         self.skips, self.not_run = [], []
         self.lock, self.stop = threading.Lock(), threading.Event()
         self.started, self.cpu, self.broken = time.monotonic(), 0.0, None
@@ -436,6 +474,7 @@ class Run:
         for key in self.total:
             self.total[key] += counts[key]
         self.skips.extend(result["skipped"])
+        self.never_in_python.update(dict.fromkeys(result.get("never_in_python", ())))
         self.cpu += result["cpu"]
         if counts["failed"] and self.options.stop:
             self.stop.set()
@@ -452,6 +491,8 @@ class Run:
         """Print the summary at the end; return the exit status."""
         for reason in sorted(self.skips):
             print("skipped %s" % reason)
+        for op in self.never_in_python:
+            print("never run in Python: %s" % op)
         for name in self.not_run:
             print("not run: the time was over before %s" % name)
         for line in self.progress.slowest():

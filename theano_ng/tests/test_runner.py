@@ -75,6 +75,119 @@ class TestProgress(unittest.TestCase):
         )
 
 
+OPS = """
+import unittest
+import numpy as np
+import theano_ng as theano
+import theano_ng.tensor as T
+from theano_ng import scalar
+from theano_ng.tests import unittest_tools as utt
+
+
+class TwoCodes(theano.Op):
+    __props__ = ()
+
+    def make_node(self, x):
+        return theano.Apply(self, [x], [x.type()])
+
+    def perform(self, node, inputs, outputs):
+        outputs[0][0] = self.in_python(inputs[0])
+
+    def in_python(self, x):
+        return x + 1
+
+    def c_code(self, node, name, inputs, outputs, sub):
+        return '''
+            Py_XDECREF(%(z)s);
+            %(z)s = (PyArrayObject *)PyArray_NewCopy(%(x)s, NPY_CORDER);
+            for (npy_intp i = 0; i < PyArray_SIZE(%(z)s); i++)
+                ((npy_float64 *)PyArray_DATA(%(z)s))[i] += 1;
+        ''' % dict(x=inputs[0], z=outputs[0])
+
+    def c_code_cache_version(self):
+        return (1,)
+
+    def infer_shape(self, node, shapes):
+        return shapes
+
+    def grad(self, inputs, gradients):
+        return gradients
+
+
+class InC(TwoCodes):
+    pass
+
+
+class InBoth(TwoCodes):
+    pass
+
+
+class Raises(TwoCodes):
+    def in_python(self, x):
+        raise RuntimeError("the Python code was run")
+
+
+class ByScalarOp(scalar.UnaryScalarOp):
+    def impl(self, x):
+        return x
+
+    def c_code(self, node, name, inputs, outputs, sub):
+        return "%s = %s;" % (outputs[0], inputs[0])
+
+    def c_code_cache_version(self):
+        return (1,)
+
+
+class Ops(utt.InferShapeTester):
+    def setUp(self):
+        super().setUp()
+        self.x, self.value = T.dmatrix(), np.ones((2, 3))
+
+    def test_in_c(self):
+        elemwise = T.elemwise.Elemwise(ByScalarOp(scalar.same_out, name="by_scalar_op"))
+        theano.function([self.x], [InC()(self.x), elemwise(self.x)])(self.value)
+
+    def test_in_both(self):
+        self._compile_and_check([self.x], [InBoth()(self.x)], [self.value], InBoth)
+
+    def test_shapes(self):
+        self._compile_and_check([self.x], [Raises()(self.x)], [self.value], Raises)
+
+    def test_gradient(self):
+        utt.verify_grad(Raises(), [self.value])
+"""
+
+
+@unittest.skipUnless(theano_ng.config.cxx, "needs a C++ compiler")
+class TestImplementations(unittest.TestCase):
+    def test_python_code(self):
+        """Helpers for tests run `perform`, too. The command names the Ops whose `perform` never ran."""
+        root = os.path.dirname(os.path.dirname(os.path.abspath(theano_ng.__file__)))
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "test_ops.py"), "w") as file:
+                file.write(OPS)
+            flags = [
+                part for part in os.environ.get("THEANO_FLAGS", "").split(",") if part.startswith("base_compiledir")
+            ]
+            done = subprocess.run(
+                [sys.executable, "-m", "theano_ng.tests.runner", "--processes", "1", folder],
+                capture_output=True,
+                text=True,
+                env=dict(
+                    os.environ,
+                    PYTHONPATH=root + os.pathsep + os.environ.get("PYTHONPATH", ""),
+                    THEANO_FLAGS=",".join([*flags, "mode=FAST_RUN,tiered=off"]),
+                ),
+            )
+        lines = done.stdout.splitlines()
+        self.assertEqual(lines[-1], "2 passed, 2 failed, 0 skipped", done.stdout + done.stderr)
+        self.assertEqual(sum(line == "RuntimeError: the Python code was run" for line in lines), 2, done.stdout)
+        named = sorted(line for line in lines if line.startswith("never run in Python: "))
+        self.assertEqual(len(named), 2, named)
+        self.assertRegex(named[0], r"^never run in Python: ByScalarOp \(.*test_ops.py:\d+\)$")
+        self.assertRegex(named[1], r"^never run in Python: InC \(.*test_ops.py:\d+\)$")
+
+
 class TestRunner(unittest.TestCase):
     def run_it(self, *arguments):
         """Run the command on a folder with the tests above; return its exit status and the lines of its output."""

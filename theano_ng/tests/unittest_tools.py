@@ -18,6 +18,7 @@ from theano_ng.compile.mode import get_default_mode
 from theano_ng.configdefaults import config
 from theano_ng.gof.fg import InconsistencyError
 from theano_ng.gradient import grad_scale
+from theano_ng.gradient_check import check_python_code
 from theano_ng.tensor.type import get_atol_rtol
 
 __all__ = [
@@ -404,7 +405,9 @@ class InferShapeTester(unittest.TestCase):
                         "the compiled shapes contain %s: its Op has no infer_shape, or infer_shape needs values" % node
                     )
         numeric_shapes = shapes_function(*copy.deepcopy(numeric_inputs))
+        given = copy.deepcopy(numeric_inputs)
         numeric_outputs = outputs_function(*numeric_inputs)
+        check_python_code(inputs, outputs, given, numeric_outputs)
         for out, shape in zip(numeric_outputs, numeric_shapes):
             out_shape = np.shape(out) if not hasattr(out, "shape") else out.shape
             if tuple(out_shape) != tuple(int(s) for s in shape):

@@ -214,6 +214,10 @@ class PureOp:
         return True
 
 
+#: The keys are pairs of an Op and an implementation for which a thunk was made: "py" or "c". None: they are not recorded.
+implementations: dict[tuple[Any, str], None] | None = None
+
+
 class Op(object2, PureOp, CLinkerOp):
     """A base class of Ops.
 
@@ -258,6 +262,8 @@ class Op(object2, PureOp, CLinkerOp):
         MethodNotDefined
             If the Op has no C code for the node.
         """
+        if implementations is not None:
+            implementations[self, "c"] = None
         code = native_code_of(node)
         if code is not None:
             inputs = [storage_map[v] for v in node.inputs]
@@ -287,6 +293,8 @@ class Op(object2, PureOp, CLinkerOp):
         debug : bool
             Whether to call `debug_perform` instead, if the Op has one.
         """
+        if implementations is not None:
+            implementations[self, "py"] = None
         inputs = [storage_map[v] for v in node.inputs]
         outputs = [storage_map[v] for v in node.outputs]
         computed = [compute_map[v] for v in node.outputs] if compute_map is not None else []

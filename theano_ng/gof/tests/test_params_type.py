@@ -346,7 +346,7 @@ class TestParamsType(unittest.TestCase):
         self.assertEqual((params.way == params.UP, params.way == params.DOWN, params.UP_TO), (True, False, 3))
         self.assertEqual(pickle.loads(pickle.dumps(params)).DOWN, params.DOWN)
         with self.assertRaisesRegex(AttributeError, 'attribute "LEFT" does not exist. Fields: UP_TO, way'):
-            params.LEFT  # noqa: B018, the access raises
+            params.LEFT
         self.assertFalse(hasattr(params, "__array_interface__"))
 
     def test_params_are_values(self):
