@@ -64,7 +64,11 @@ def _parser():
         parser.add_argument("--" + name, action="store_true", help="with --new: the Op has %s" % text)
     parser.add_argument("--list-checks", action="store_true", help="list the checks and their meanings")
     parser.add_argument(
-        "--processes", type=int, default=1, metavar="N", help="number of cases that run at the same time (1)"
+        "--processes",
+        type=int,
+        default=os.cpu_count() or 1,
+        metavar="N",
+        help="number of cases, or of checks of a single case, that run at the same time (the number of processors)",
     )
     parser.add_argument("-q", "--quiet", action="store_true", help="findings only")
     parser.add_argument("-v", "--verbose", action="store_true", help="all evidence")
@@ -248,6 +252,7 @@ def audit_all(cases, options, processes=1, quiet=False, done=None):
     from theano_ng.audit.driver import audit
     from theano_ng.audit.progress import Progress
 
+    options = dict(options, processes=max(processes // max(len(cases), 1), 1))
     progress = Progress(len(cases), enabled=False if quiet else None)
     reports = []
 

@@ -1,12 +1,13 @@
 """The driver of the audit: the list of all checks, and the functions that run them on a case."""
 
+import functools
 import importlib
 import os
 import time
 from dataclasses import dataclass, replace
 
 from theano_ng.audit.problems import Problem
-from theano_ng.audit.processes import in_child
+from theano_ng.audit.processes import Child, wait_for_one
 from theano_ng.audit.records import Case, Finding, Report, Verdict
 
 #: The parent process waits PATIENCE times the time limit of a check, plus 60 seconds, before it kills the check.
@@ -161,6 +162,7 @@ def audit(
     progress=None,
     time_limit=None,
     isolate=True,
+    processes=1,
 ):
     """Run the checks on an Op and report all errors that they find.
 
@@ -185,6 +187,8 @@ def audit(
         Seconds for all checks of the case together. Each check gets an equal part of the remaining time.
     isolate : bool
         If True, each check runs in a forked process if the system can fork. A crash of C code is then a finding.
+    processes : int
+        The number of checks that run at the same time, if each of them runs in a forked process.
 
     Returns
     -------
@@ -210,17 +214,18 @@ def audit(
     select([name for name in case.skip if name not in PROPERTIES])
     target = Target(case, seed)
     load()  # load the rules once, not in the process of each check
-    verdicts = []
-    for k, check in enumerate(chosen):
-        if progress is not None:
-            progress(case.name, check.name, k, len(chosen), None)
-        limit = None
-        if time_limit is not None:
-            limit = max((time_limit - (time.perf_counter() - start)) / (len(chosen) - k), 0.1)
-        verdict = run_check(check, target, max_examples, seed, limit, isolate)
-        verdicts.append(verdict)
-        if progress is not None:
-            progress(case.name, check.name, k + 1, len(chosen), verdict)
+
+    def limit_of(count):
+        """Return the time limit for the next of `count` checks that are left."""
+        if time_limit is None:
+            return None
+        return max((time_limit - (time.perf_counter() - start)) / count * min(processes, count), 0.1)
+
+    run = _Run(target, max_examples, seed, progress, len(chosen))
+    if isolate and hasattr(os, "fork"):
+        verdicts = run.in_processes(chosen, processes, limit_of)
+    else:
+        verdicts = [run.here(check, limit_of(len(chosen) - k)) for k, check in enumerate(chosen)]
     return Report(case.name, target.op_text, tuple(verdicts), time.perf_counter() - start)
 
 
@@ -253,38 +258,97 @@ def assert_audit(op_or_case, *inputs, **options):
 # ------------------------------------------------- one check
 
 
-def run_check(check, target, max_examples, seed, limit, isolate):
-    """Run one check on one case and return its verdict.
+class _Run:
+    """The checks of one case.
 
-    If the forked process of a check dies, the check runs again with a separate process for each example. The second run
-    finds the example that kills the process.
+    Parameters
+    ----------
+    target : Target
+    max_examples, seed : int
+    progress : callable or None
+        See `audit`.
+    total : int
+        The number of checks.
     """
-    from theano_ng.audit.context import Context  # needs Hypothesis
 
-    case = target.case
-    if check.name in case.skip:
-        return Verdict(check.name, "skipped", reason=case.skip[check.name])
-    start = time.perf_counter()
+    def __init__(self, target, max_examples, seed, progress, total):
+        self.target, self.max_examples, self.seed, self.total = target, max_examples, seed, total
+        self.progress = progress or (lambda *event: None)
+        self.ended = 0
 
-    def plain(apart=False):
-        return _judge(check, Context(target, check.name, max_examples, seed, limit, apart))
+    def here(self, check, limit):
+        """Run a check in this process, and return its verdict."""
+        self._begin(check)
+        start = time.perf_counter()
+        return self._end(check, self._skipped(check) or self._verdict(check, limit, False), start)
 
-    if isolate and hasattr(os, "fork"):
-        status, verdict = in_child(plain, None if limit is None else PATIENCE * limit + 60)
-        if verdict is None:
-            first = status
-            status, verdict = in_child(lambda: plain(True), None if limit is None else 2 * PATIENCE * limit + 60)
-            if verdict is None or verdict.status != "failed":
-                finding = Finding(
-                    check.name,
-                    "Crash",
-                    "the process that ran this check died: %s" % first,
-                    location=target.location("c_code"),
-                )
-                verdict = Verdict(check.name, "failed", findings=(finding,))
-    else:
-        verdict = plain()
-    return replace(verdict, seconds=time.perf_counter() - start)
+    def in_processes(self, checks, processes, limit_of):
+        """Run checks in forked processes, some of them at the same time, and return the verdicts in order.
+
+        If the process of a check dies, the check runs again with a separate process for each example. The second run
+        finds the example that kills the process.
+        """
+        verdicts, waiting, running = {}, list(enumerate(checks)), {}
+        try:
+            while waiting or running:
+                while waiting and len(running) < processes:
+                    number, check = waiting.pop(0)
+                    self._begin(check)
+                    start, skipped = time.perf_counter(), self._skipped(check)
+                    if skipped is not None:
+                        verdicts[number] = self._end(check, skipped, start)
+                        continue
+                    limit = limit_of(len(waiting) + 1)
+                    child = Child(
+                        functools.partial(self._verdict, check, limit, False),
+                        None if limit is None else PATIENCE * limit + 60,
+                    )
+                    running[child] = number, check, start, limit, ""
+                if not running:
+                    continue
+                child, (status, verdict) = wait_for_one(list(running))
+                number, check, start, limit, died = running.pop(child)
+                if verdict is None and not died:
+                    again = Child(
+                        functools.partial(self._verdict, check, limit, True),
+                        None if limit is None else 2 * PATIENCE * limit + 60,
+                    )
+                    running[again] = number, check, start, limit, status
+                    continue
+                if died and (verdict is None or verdict.status != "failed"):
+                    verdict = self._crashed(check, died)
+                verdicts[number] = self._end(check, verdict, start)
+        finally:
+            for child in running:  # after an exception, for instance KeyboardInterrupt
+                child.end(False)
+        return [verdicts[number] for number in range(len(checks))]
+
+    def _begin(self, check):
+        self.progress(self.target.case.name, check.name, self.ended, self.total, None)
+
+    def _end(self, check, verdict, start):
+        verdict = replace(verdict, seconds=time.perf_counter() - start)
+        self.ended += 1
+        self.progress(self.target.case.name, check.name, self.ended, self.total, verdict)
+        return verdict
+
+    def _skipped(self, check):
+        skip = self.target.case.skip
+        return Verdict(check.name, "skipped", reason=skip[check.name]) if check.name in skip else None
+
+    def _verdict(self, check, limit, apart):
+        from theano_ng.audit.context import Context  # needs Hypothesis
+
+        return _judge(check, Context(self.target, check.name, self.max_examples, self.seed, limit, apart))
+
+    def _crashed(self, check, status):
+        finding = Finding(
+            check.name,
+            "Crash",
+            "the process that ran this check died: %s" % status,
+            location=self.target.location("c_code"),
+        )
+        return Verdict(check.name, "failed", findings=(finding,))
 
 
 def _judge(check, context):

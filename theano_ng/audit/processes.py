@@ -8,6 +8,104 @@ import time
 from theano_ng.audit.problems import AuditError
 
 
+class Child:
+    """A function call in a forked process.
+
+    Parameters
+    ----------
+    function : callable
+        A function whose result is picklable.
+    timeout : float, optional
+        Seconds after which `wait` kills the process.
+    """
+
+    def __init__(self, function, timeout=None):
+        self.timeout = timeout
+        self._end = None if timeout is None else time.monotonic() + timeout
+        self._chunks = []
+        reader, writer = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            code = 1
+            try:
+                os.close(reader)
+                try:
+                    answer = pickle.dumps((True, function()))
+                except BaseException as failure:
+                    import traceback
+
+                    answer = pickle.dumps((False, "".join(traceback.format_exception(failure))))
+                with os.fdopen(writer, "wb") as stream:
+                    stream.write(answer)
+                code = 0
+            finally:
+                os._exit(code)  # neither run the parent's atexit handlers nor flush its buffers
+        os.close(writer)
+        self._stream = os.fdopen(reader, "rb", buffering=0)
+
+    def fileno(self):
+        """The file descriptor from which `read` reads, so that `select` accepts the object."""
+        return self._stream.fileno()
+
+    def seconds_left(self):
+        """Return the time in seconds until the timeout, or None without a timeout."""
+        return None if self._end is None else max(self._end - time.monotonic(), 0)
+
+    def read(self):
+        """Read a part of the answer. Return True if it is complete."""
+        chunk = self._stream.read(1 << 16)
+        self._chunks.append(chunk)
+        return not chunk
+
+    def end(self, complete):
+        """End the process, and return its answer; see `in_child`.
+
+        Parameters
+        ----------
+        complete : bool
+            Whether `read` has returned True. Otherwise the process is killed.
+        """
+        if not complete:
+            os.kill(self.pid, signal.SIGKILL)
+        self._stream.close()
+        status = os.waitpid(self.pid, 0)[1]
+        data = b"".join(self._chunks)
+        if not complete:
+            return "the check was still running after %.0f s" % (self.timeout or 0), None
+        if os.WIFSIGNALED(status):
+            return "signal %s" % signal.Signals(os.WTERMSIG(status)).name, None
+        if not data:
+            return "exit code %s" % os.WEXITSTATUS(status), None
+        fine, answer = pickle.loads(data)
+        if not fine:
+            raise AuditError("the audit itself failed:\n%s" % answer)
+        return "ended", answer
+
+
+def wait_for_one(children):
+    """Wait until one of several processes has ended, or is out of time. Return the `Child` and its answer.
+
+    Parameters
+    ----------
+    children : sequence of Child
+
+    Returns
+    -------
+    (Child, (str, object))
+    """
+    import select as system
+
+    while True:
+        left = [seconds for child in children if (seconds := child.seconds_left()) is not None]
+        ready = system.select(children, [], [], min(left, default=None))[0]
+        for child in ready:
+            if child.read():
+                return child, child.end(True)
+        for child in children:
+            if child.seconds_left() == 0:
+                return child, child.end(False)
+
+
 def in_child(function, timeout=None):
     """Call a function in a forked process.
 
@@ -29,54 +127,7 @@ def in_child(function, timeout=None):
     AuditError
         If the function raises an exception.
     """
-    reader, writer = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        code = 1
-        try:
-            os.close(reader)
-            try:
-                answer = pickle.dumps((True, function()))
-            except BaseException as failure:
-                import traceback
-
-                answer = pickle.dumps((False, "".join(traceback.format_exception(failure))))
-            with os.fdopen(writer, "wb") as stream:
-                stream.write(answer)
-            code = 0
-        finally:
-            os._exit(code)  # neither run the parent's atexit handlers nor flush its buffers
-    os.close(writer)
-    data, ended = _read_all(reader, timeout)
-    if not ended:
-        os.kill(pid, signal.SIGKILL)
-    status = os.waitpid(pid, 0)[1]
-    if not ended:
-        return "the check was still running after %.0f s" % timeout, None
-    if os.WIFSIGNALED(status):
-        return "signal %s" % signal.Signals(os.WTERMSIG(status)).name, None
-    if not data:
-        return "exit code %s" % os.WEXITSTATUS(status), None
-    fine, answer = pickle.loads(data)
-    if not fine:
-        raise AuditError("the audit itself failed:\n%s" % answer)
-    return "ended", answer
-
-
-def _read_all(reader, timeout):
-    """Read a pipe until it is closed or the time is over. Return the bytes, and True if the pipe was closed."""
-    import select as system
-
-    chunks, end = [], None if timeout is None else time.monotonic() + timeout
-    with os.fdopen(reader, "rb", buffering=0) as stream:
-        while True:
-            left = None if end is None else end - time.monotonic()
-            if left is not None and (left <= 0 or not system.select([stream], [], [], left)[0]):
-                return b"".join(chunks), False
-            chunk = stream.read(1 << 16)
-            if not chunk:
-                return b"".join(chunks), True
-            chunks.append(chunk)
+    return wait_for_one([Child(function, timeout)])[1]
 
 
 def limited(function, room=1 << 29):

@@ -4,16 +4,17 @@ import os
 import random
 import signal
 import sys
+import time
 import unittest
 from unittest import mock
 
 import numpy as np
 
 from theano_ng import tensor as T
-from theano_ng.audit import generate
+from theano_ng.audit import audit, generate
 from theano_ng.audit.driver import as_case, select
 from theano_ng.audit.problems import AuditError, Problem, Reject
-from theano_ng.audit.processes import in_child
+from theano_ng.audit.processes import Child, in_child, wait_for_one
 from theano_ng.audit.records import Case
 from theano_ng.audit.targets import MAX_SIGNATURES, Slot, Target
 from theano_ng.gof.graph import Apply
@@ -276,6 +277,43 @@ class TestDriver(unittest.TestCase):
         self.assertEqual(in_child(signal.pause, 0.2), ("the check was still running after 0 s", None))
         with self.assertRaisesRegex(AuditError, "ZeroDivisionError"):
             in_child(lambda: 1 // 0)
+
+
+@unittest.skipUnless(hasattr(os, "fork"), "processes are not forked on this system")
+class TestProcesses(unittest.TestCase):
+    def test_several_at_once(self):
+        first = Child(lambda: time.sleep(0.3) or "slow")
+        second = Child(lambda: "fast")
+        third = Child(signal.pause, 0.6)
+        order, children = [], [first, second, third]
+        while children:
+            child, answer = wait_for_one(children)
+            children.remove(child)
+            order.append(answer)
+        self.assertEqual(order, [("ended", "fast"), ("ended", "slow"), ("the check was still running after 1 s", None)])
+
+    def test_large_answers(self):
+        self.assertEqual(len(in_child(lambda: b"x" * (1 << 20))[1]), 1 << 20)
+
+    def test_verdicts_keep_their_order(self):
+        names = ["make_node", "props", "pickle", "maps", "types", "perform", "grad"]
+        events = []
+        reports = [
+            audit(
+                DoubleOp(),
+                T.dmatrix,
+                checks=names,
+                max_examples=3,
+                processes=processes,
+                progress=lambda *event: events.append(event),
+            )
+            for processes in (1, 3)
+        ]
+        one, three = [[(v.check, v.status, v.examples, v.findings) for v in report.verdicts] for report in reports]
+        self.assertEqual(one, three)
+        self.assertEqual([name for name, *_ in one], names)
+        ends = [event for event in events if event[4] is not None]
+        self.assertEqual([event[2] for event in ends], [*range(1, 8), *range(1, 8)])
 
 
 if __name__ == "__main__":
