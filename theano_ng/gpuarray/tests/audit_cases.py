@@ -77,7 +77,7 @@ ROWS, COLUMNS = np.array([2, 0, 2]), np.array([1, 1, 3])
 def _open():
     from theano_ng.gpuarray import contexts
 
-    for name in list(contexts.list_contexts()):
+    for name in {NAME, OTHER}.intersection(contexts.list_contexts()):  # contexts of the parent
         contexts.unregister(name)
     device._opened.clear()
     device.context(NAME)

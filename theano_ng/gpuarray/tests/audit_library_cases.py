@@ -178,8 +178,8 @@ def _of_libraries():
 
 
 def _open():
-    for name in list(contexts.list_contexts()):
-        contexts.unregister(name)
+    if fake_cuda.NAME in contexts.list_contexts():  # a context of the parent, which this process cannot use
+        contexts.unregister(fake_cuda.NAME)
     fake_cuda.cuda_context()
     if not fake_cuda.is_real:
         loader.use("cudnn", fake_cuda.paths["cudnn"])  # compilation looks for the library again
