@@ -246,7 +246,7 @@ static int dot_modulo(PyArrayObject *a, PyArrayObject *s, PyObject *modulus, PyA
             __int128 product =
                 (__int128)*(const npy_int64 *)PyArray_GETPTR2(a, i, j) * *(const npy_int32 *)PyArray_GETPTR1(s, j);
             int64_t part = (int64_t)(product % m);
-            sum = (sum + part + (part < 0 ? m : 0)) % m;
+            sum = (int64_t)(((__int128)sum + part + (part < 0 ? m : 0)) % m);
         }
         *(npy_int32 *)PyArray_GETPTR1(out, from + i) = (npy_int32)sum;
     }
