@@ -75,7 +75,7 @@ def constants_of(node):
                     texts[value] = None
             else:
                 numbers.setdefault(abs(value))
-    text = c_text(node)
+    text = c_text_or_none(node)
     if text is not None:
         for value in _c_numbers(text):
             numbers.setdefault(value)
@@ -167,6 +167,14 @@ def _c_numbers(text):
             continue
         if value < 1e300:
             yield int(value) if value == int(value) else value
+
+
+def c_text_or_none(node):
+    """Return the C code as `c_text` does, or None if a method raises, which `check_cache_version` reports."""
+    try:
+        return c_text(node)
+    except Exception:
+        return None
 
 
 def c_text(node):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from theano_ng import tensor
-from theano_ng.audit.code_constants import c_text, constants_of
+from theano_ng.audit.code_constants import c_text_or_none, constants_of
 from theano_ng.audit.neighbours import neighbours
 from theano_ng.gof.graph import Constant, Variable
 from theano_ng.gof.op import has_c_implementation, has_perform
@@ -243,13 +243,13 @@ class Target:
 
     def _add_neighbours(self):
         """Append the nodes of neighbours of the Op to `built`."""
-        count, codes = 0, {_c_text_or_none(self.base.node)}
+        count, codes = 0, {c_text_or_none(self.base.node)}
         for change, op in neighbours(self.op, self.constants):
             try:
                 built = Built(self, self.base.types, op, change)
             except Exception:
                 continue  # the Op refuses these inputs
-            code = _c_text_or_none(built.node)
+            code = c_text_or_none(built.node)
             if code not in codes and len(codes) > MAX_COMPILED_NEIGHBOURS:
                 continue
             codes.add(code)
@@ -388,13 +388,6 @@ def _numbers_in(op):
         for value in getattr(op, "__dict__", {}).values()
         if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e300
     ]
-
-
-def _c_text_or_none(node):
-    try:
-        return c_text(node)
-    except Exception:
-        return None  # check_cache_version reports this exception
 
 
 def _in_dtype(t, dtype):

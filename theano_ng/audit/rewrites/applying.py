@@ -15,6 +15,7 @@ from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.link import PerformLinker
 from theano_ng.gof.rewriting import ChangeTracker, EquilibriumOptimizer, MergeOptimizer, Optimizer, in2out
 from theano_ng.gof.rewriting.base import attach_destroy_handler
+from theano_ng.gof.rewriting.endless import endless_rules
 from theano_ng.gof.stack_traces import has_trace
 from theano_ng.sandbox.linalg.ops import HintsFeature
 from theano_ng.tensor.opt.shape import ShapeFeature
@@ -128,7 +129,7 @@ def settles(rules, inputs, outputs):
         equilibrium.optimize(fgraph)
         fgraph.change_tracker.reset()
         equilibrium.optimize(fgraph)
-    return not fgraph.change_tracker.changed
+    return not fgraph.change_tracker.changed and not endless_rules(fgraph)
 
 
 @contextlib.contextmanager
