@@ -10,7 +10,6 @@ headers, and `info` contains their checksums. If a header has changed, the modul
 whose name is computed from the name of the first entry and the new checksums (`ModuleCache._current_name`).
 """
 
-import json
 import os
 import time
 
@@ -365,11 +364,11 @@ class ModuleCache:
             if headers is None:
                 folder = os.path.join(self.dirname, name) if versioned else self.private_location(name)
                 info = read_info(folder) if trust.is_trusted(folder) else None
-                headers = {} if info is None else json.loads(info.get("headers", "{}"))
+                headers = _headers_of(info or {})
             present = {path: _checksum(path) for path in headers}
             if present == headers:
                 return name
-            name = "m" + blake2b(json.dumps([name, present], sort_keys=True).encode(), 20).hexdigest()
+            name = "m" + blake2b(("%s %s" % (name, _text_of(present))).encode(), 20).hexdigest()
 
     def _note(self, key, name, file):
         try:
@@ -423,7 +422,7 @@ class ModuleCache:
                 if blake2b(file.read()).hexdigest() != info.get("checksum"):
                     return None
             module = dlimport(path)
-            self._headers[name] = json.loads(info.get("headers", "{}"))
+            self._headers[name] = _headers_of(info)
         except (OSError, ImportError):
             return None
         _touch(folder)
@@ -647,12 +646,28 @@ def _write_info(folder, path, headers, lnk):
         checksum = blake2b(file.read()).hexdigest()
     ops = sorted({type(node.op).__name__ for node in lnk.node_order})
     with open(os.path.join(folder, "info"), "w", encoding="utf-8") as file:
-        file.write(
-            "%s\nchecksum %s\nops %s\nheaders %s\nend"
-            % (FORMAT, checksum, " ".join(ops), json.dumps(headers, sort_keys=True))
-        )
+        file.write("%s\nchecksum %s\nops %s\nheaders %s\nend" % (FORMAT, checksum, " ".join(ops), _text_of(headers)))
     for name in os.listdir(folder):
         trust.deny_others_write(os.path.join(folder, name))
+
+
+def _text_of(headers):
+    """Return the text in `info` of a dict from the paths of headers to their checksums."""
+    if not headers:
+        return "{}"
+    import json  # imported only if an author's header is included, which is rare
+
+    return json.dumps(headers, sort_keys=True)
+
+
+def _headers_of(info):
+    """Return the dict from the paths of headers to their checksums that `_text_of` wrote into `info`."""
+    text = info.get("headers", "{}")
+    if text == "{}":
+        return {}
+    import json
+
+    return json.loads(text)
 
 
 def _rmtree(parent, ignore_nocleanup=False, msg="", level=10, ignore_if_missing=False):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from theano_ng.gof import ports
 from theano_ng.gof.graph import Constant
+from theano_ng.gof.rewriting.local import LocalOptimizer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -73,8 +74,13 @@ class History:
         self.reason, self.rules = "", []
 
     def replaced(self, old: Variable, new: Variable, rule: Any) -> None:
-        """Record that a rule replaced a variable."""
+        """Record that a rule replaced a variable.
+
+        A global optimizer may replace an expression by an equal one: MergeOptimizer does so for each copy of a constant.
+        """
         before, after = self._number(old), self._number(new)
+        if before == after and not isinstance(rule, LocalOptimizer):
+            return
         self._latest[rule] = old, new
         step = self._steps.get(before)
         if step is None or step[:2] != [after, rule]:
@@ -150,7 +156,7 @@ class History:
             r = todo[-1]
             if r not in known:
                 if r.owner is None:
-                    key: Any = (r.type, repr(r.data)) if isinstance(r, Constant) else id(r)
+                    key: Any = r.merge_signature() if isinstance(r, Constant) else id(r)
                 else:
                     missing = [v for v in r.owner.inputs if v not in known]
                     if missing:

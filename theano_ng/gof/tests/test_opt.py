@@ -777,6 +777,22 @@ class TestEquilibrium(Base):
             with config.change_flags(on_opt_error="raise"), self.assertRaisesRegex(AssertionError, "undo"):
                 opts[0].optimize(graph_of(exp(x)))
 
+    def test_merging_of_equal_constants_has_an_end(self):
+        """The merging of many new constants is not endless."""
+
+        @local_optimizer([exp])
+        def doubled(node):
+            return [mul(node.inputs[0], constant(np.float64(2)))]
+
+        out = self.x
+        for _ in range(30):
+            out = exp(out)
+        e = graph_of(out)
+        with config.change_flags(on_opt_error="raise"):
+            EquilibriumOptimizer([doubled], max_use_ratio=8, cleanup_optimizers=[MergeOptimizer()]).optimize(e)
+        self.assertEqual({node.op for node in e.apply_nodes}, {mul})
+        self.assertEqual(len({node.inputs[1] for node in e.apply_nodes}), 1)
+
     def test_time_until_growth_ends(self):
         """A rule that enlarges a graph at each use is stopped after a few uses for each node."""
         uses = []
