@@ -71,7 +71,8 @@ class History:
         # are the first generation, the nodes that replace these nodes are the second one, and so on.
         self._parents: dict[Apply, tuple[int, Apply | None, Any]] = {}
         self._latest: dict[Any, tuple[Variable, Variable]] = {}
-        self.reason, self.rules = "", []
+        self.reason = ""
+        self.rules: list[Any] = []
 
     def replaced(self, old: Variable, new: Variable, rule: Any) -> None:
         """Record that a rule replaced a variable.
@@ -117,7 +118,8 @@ class History:
             The number of an expression of the cycle. By default, all expressions are considered.
         """
         for first in [start] if start is not None else list(self._steps):
-            path, at = [], first
+            path: list[list[Any]] = []
+            at = first
             while at in self._steps and len(path) < LONGEST_CYCLE:
                 path.append(self._steps[at])
                 at = path[-1][0]
@@ -191,7 +193,8 @@ class History:
 
     def _inside(self, variable: Variable) -> dict[int, None]:
         """Return the numbers of the expressions in an expression, down to `DEPTH` levels below it."""
-        found, level = {}, [variable]
+        found: dict[int, None] = {}
+        level = [variable]
         for _ in range(DEPTH):
             for r in level:
                 found[self._number(r)] = None
