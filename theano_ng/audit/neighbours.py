@@ -19,8 +19,9 @@ PLAIN = (bool, int, float, str)
 #: The maximum number of values of an argument that is changed together with another one.
 MOST_IN_PAIRS = 3
 
-# Arguments of Elemwise and of scalar Ops that do not change what is computed.
-_NOT_PARAMETERS = ("name", "nfunc_spec", "inplace_pattern")
+# Arguments of Elemwise and of scalar Ops that do not change what is computed: the name, and a NumPy function which has to
+# compute the same as the Op.
+_DESCRIPTIONS = ("name", "nfunc_spec")
 
 
 def neighbours(op, constants):
@@ -45,7 +46,7 @@ def neighbours(op, constants):
     rebuilt = rebuild(op, {})
     if not values or rebuilt is None or not same_attributes(op, rebuilt):
         return
-    values = {name: value for name, value in values.items() if name not in _NOT_PARAMETERS}
+    values = {name: value for name, value in values.items() if name not in (*_DESCRIPTIONS, "inplace_pattern")}
     sources = [_with_other_argument(op, name, value, constants) for name, value in values.items()]
     for row in itertools.zip_longest(*sources):
         yield from (found for found in row if found is not None)
@@ -181,7 +182,7 @@ def changed_ops(op, constants):
     rebuilt = rebuild(op, {})
     if values is not None and rebuilt is not None and same_attributes(op, rebuilt):
         for name, value in values.items():
-            for new in other_values(value, constants):
+            for new in other_values(value, constants) if name not in _DESCRIPTIONS else ():
                 other = rebuild(op, {name: new})
                 if other is not None:
                     yield "built with %s=%r" % (name, new), other

@@ -53,7 +53,7 @@ def different(context, example, one, other, exact=False):
     if exact:
         return first_difference(outputs, one, other)
     values = example.node_values()
-    signs = "zero_signs" not in context.case.skip and _without_underflow(values)
+    signs = "zero_signs" not in context.case.skip and without_underflow(values)
     for i, (variable, a, b) in enumerate(zip(outputs, one, other)):
         ulps = _allowance(values, a)
         if first_difference([variable], [a], [b]) is None and not far_apart(a, b, signs, ulps).any():
@@ -85,7 +85,7 @@ def _digits(dtype):
     return np.finfo("float32" if dtype.kind in "iu" and dtype.itemsize < 4 else "float64").nmant
 
 
-def _without_underflow(values):
+def without_underflow(values):
     """Return True if products of two of the values are neither denormal nor rounded to zero."""
     for value in values:
         if isinstance(value, np.ndarray) and value.dtype.kind == "f":
