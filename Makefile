@@ -43,7 +43,7 @@ export THEANO_FLAGS := base_compiledir=$(CURDIR)/build/cache$(if $(THEANO_FLAGS)
 export HYPOTHESIS_STORAGE_DIRECTORY ?= $(CURDIR)/build/hypothesis
 export MPLCONFIGDIR ?= $(CURDIR)/build/matplotlib
 
-.PHONY: demo test test-gpu test-debug test-debug-sample test-clients audit faults mutants fuzz oracle rules sanitize doc lint format wheel test-wheel clean
+.PHONY: demo test test-gpu test-debug test-debug-sample test-clients audit faults gallery mutants fuzz oracle rules sanitize doc lint format wheel test-wheel clean
 
 demo: $(STAMP)
 	@echo "Training takes about a minute: a dense network, then a convolutional one."
@@ -162,6 +162,14 @@ faults: $(STAMP)
 	$(VENV)/bin/python -m theano_ng.tests.disturbances moments 1
 	$(VENV)/bin/python -m theano_ng.tests.disturbances signals $(FAULTS_TIMES)
 	$(VENV)/bin/python -m theano_ng.tests.disturbances forks $(FAULTS_TIMES)
+
+# Plant the faults of theano_ng/tests/authors in the Ops of this folder, one at a time, and write which tool finds them into
+# the table of the manual. This takes about two hours of processor time. GALLERY="name ..." runs only these faults, and
+# writes no table.
+GALLERY_PROCESSES ?= 2
+gallery: $(STAMP)
+	$(VENV)/bin/python -W ignore -m theano_ng.tests.authors.gallery --processes $(GALLERY_PROCESSES) $(GALLERY) \
+		$(if $(GALLERY),,--csv doc/reference/audit_gallery.csv)
 
 # Run programs that use Lasagne, Keras and PyMC3, and the programs of examples/classic, in separate environments with
 # packages from PyPI. Compare their results with the results of Theano 1.0.5. If Python 3.8 (OLD_PYTHON) exists, Theano
