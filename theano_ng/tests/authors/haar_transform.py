@@ -63,9 +63,7 @@ class HaarTransform(COp):
         (x,) = inputs
         rows, columns = x.shape
         if columns % 2**self.levels:
-            raise ValueError(
-                "HaarTransform: rows of %d elements cannot be halved %d times" % (columns, self.levels)
-            )
+            raise ValueError("HaarTransform: rows of %d elements cannot be halved %d times" % (columns, self.levels))
         real = np.dtype(REAL[x.dtype.name])
         scales = {"orthonormal": (0.5**0.5, 0.5**0.5), "average": (0.5, 1.0), "sum": (1.0, 0.5)}
         scale = real.type(scales[self.norm][self.inverse])
