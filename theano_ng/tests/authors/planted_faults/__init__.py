@@ -37,6 +37,10 @@ MODULES = (
     "segment_maximum",
     "ragged_sum",
     "smooth_maximum",
+    "frame_view",
+    "haar_transform",
+    "shrinkage",
+    "sparse_softmax",
 )
 
 FAULTS = [fault for module in MODULES for fault in importlib.import_module("%s.%s" % (__name__, module)).FAULTS]
