@@ -12,11 +12,13 @@ FAULTS = [
         old="    view_map = {0: [0]}\n",
         new="",
         witness="""
-            x = T.dvector("x")
-            y = T.inplace.exp_inplace(op.FrameView(2)(x))
-            f = theano.function([x], y, accept_inplace=True)
-            value = np.zeros(4)
-            right = (f(value) == 1).all() and (value == 0).all()
+            x, mode = T.dvector("x"), theano.Mode("cvm", None)
+            y = x + 1
+            changed, kept = T.inplace.exp_inplace(op.FrameView(2)(y)), y * 2
+            for outputs in ([changed, kept], [kept, changed]):
+                f = theano.function([x], outputs, mode=mode, accept_inplace=True)
+                right = (f(np.zeros(4))[outputs.index(kept)] == 2).all()
+                assert right
         """,
     ),
     PlantedFault(
@@ -269,9 +271,24 @@ FAULTS = [
             from theano_ng.tests.authors.ways import Way
             x, value = T.dmatrix("x"), np.ones((3, 7))
             for axis in (0, 1, -1):
-                y = op.FrameView(2, axis=axis)(x)
-                f = theano.function([x], y.shape)
+                f = theano.function([x], op.FrameView(2, axis=axis)(x).shape)
                 right = tuple(f(value)) == Way(op.FrameView(2, axis=axis), x)(value)[0].shape
+                # The shape is known without the computation of the view.
+                assert not any(isinstance(node.op, op.FrameView) for node in f.maker.fgraph.toposort())
+        """,
+    ),
+    PlantedFault(
+        name="shape_of_incomplete_frame",
+        module="frame_view",
+        kind="shape",
+        why="infer_shape divides the length by the step and rounds up, so it counts a last frame that is incomplete.",
+        file="frame_view.py",
+        old="return [(*shape[:axis], self.count(shape[axis]), ",
+        new="return [(*shape[:axis], -(-shape[axis] // (self.width + self.gap)), ",
+        witness="""
+            x = T.dvector()
+            f = theano.function([x], op.FrameView(3, 1)(x).shape[0])
+            right = [int(f(np.ones(n))) for n in (0, 4, 7, 8, 6)] == [0, 1, 2, 2, 1]
         """,
     ),
     PlantedFault(

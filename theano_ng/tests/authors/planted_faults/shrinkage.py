@@ -88,7 +88,7 @@ FAULTS = [
         file="shrinkage.py",
         old='        if dtype.startswith("float"):\n            number, nan',
         new=(
-            '        if dtype.startswith("float") and node.inputs[0].type.dtype in scalar.discrete_types:\n'
+            '        if dtype.startswith("float") and node.inputs[0].type.dtype in scalar.discrete_dtypes:\n'
             '            number, nan = "npy_" + node.inputs[0].type.dtype, ""\n'
             '        elif dtype.startswith("float"):\n'
             "            number, nan"
