@@ -41,6 +41,7 @@ MODULES = (
     "haar_transform",
     "shrinkage",
     "sparse_softmax",
+    "laplacian",
 )
 
 FAULTS = [fault for module in MODULES for fault in importlib.import_module("%s.%s" % (__name__, module)).FAULTS]

@@ -121,7 +121,7 @@ FAULTS = [
         name="difference_from_sum",
         module="haar_transform",
         kind="value",
-        why="The C code computes a - b as (a + b) - 2 * b to save a variable, which loses digits and gives NaN.",
+        why="The C code computes a - b as (a + b) - b - b from the sum that it has already, which loses digits.",
         file="haar_transform.c",
         old="half[i] = haar_scaled(even - odd, scale);",
         new="half[i] = haar_scaled((even + odd) - odd - odd, scale);",
@@ -129,7 +129,7 @@ FAULTS = [
             from theano_ng.tests.authors.ways import BothWays
             both = BothWays(op.HaarTransform(1), T.dmatrix())
             both(np.array([[1.0, 2, -3, 4]]))
-            both(np.array([[1e-10, 1, 1, 1]]))
+            both(np.array([[1 + 2.0**-52, 1, 1, 1]]))
             right = True
         """,
     ),
@@ -313,9 +313,9 @@ FAULTS = [
             for inverse in (False, True):
                 y = x * 1
                 z = op.HaarTransform(1, "sum", inverse, inplace=True)(y)
-                f = theano.function([x], [z, T.exp(y)], accept_inplace=True, mode=theano.Mode("cvm", None))
+                f = theano.function([x], [z, y + 1], accept_inplace=True, mode=theano.Mode("cvm", None))
                 one, other = f(np.array([[1.0, 2.0]]))
-                right = (other == np.exp([[1.0, 2.0]])).all()
+                right = (other == [[2.0, 3.0]]).all()
         """,
     ),
     PlantedFault(
