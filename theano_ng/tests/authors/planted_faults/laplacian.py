@@ -65,9 +65,9 @@ FAULTS = [
             import os
             os.environ["OMP_NUM_THREADS"] = "4"
             from theano_ng.tests.authors.ways import Way
-            x = np.random.RandomState(1).normal(size=(64, 40, 40))
+            x = np.random.RandomState(1).normal(size=(64, 300, 300))
             one, many = (Way(op.Laplacian(openmp=openmp), T.dtensor3()) for openmp in (False, True))
-            right = all((many(x)[0] == one(x)[0]).all() for _ in range(20))
+            right = all((many(x)[0] == one(x)[0]).all() for _ in range(4))
         """,
     ),
     PlantedFault(
@@ -99,9 +99,9 @@ FAULTS = [
         ),
         witness="""
             from theano_ng.tests.authors.ways import BothWays
-            both = BothWays(op.Laplacian((1, 0, 1)), T.dtensor3())
+            both = BothWays(op.Laplacian((1, 0, 1), "periodic"), T.dtensor3())
             both(np.ones((2, 3, 4)))
-            both(np.full((2, 3, 4), np.inf))
+            both(np.array([1.5e308, -1.5e308]).reshape(1, 2, 1))
             right = True
         """,
     ),
