@@ -8,15 +8,13 @@ typedef struct {
 
 #section support_code_apply
 
-static void APPLY_SPECIFIC(put)
-(Writer *to, DTYPE_OUTPUT_0 value)
+static void APPLY_SPECIFIC(put)(Writer *to, DTYPE_OUTPUT_0 value)
 {
     *(DTYPE_OUTPUT_0 *)to->place = value;
     to->place += to->step;
 }
 
-int APPLY_SPECIFIC(interleave)
-(PyArrayObject *even, PyArrayObject *odd, PyArrayObject **both)
+int APPLY_SPECIFIC(interleave)(PyArrayObject *even, PyArrayObject *odd, PyArrayObject **both)
 {
     npy_intp pairs = PyArray_DIM(even, 0), total = 2 * pairs;
     if (PyArray_DIM(odd, 0) != pairs) {

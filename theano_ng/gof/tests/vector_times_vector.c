@@ -7,15 +7,14 @@ static bool vector_same_shape(PyArrayObject *a, PyArrayObject *b)
 
 #section support_code_apply
 
-static void APPLY_SPECIFIC(multiply)
-(DTYPE_INPUT_0 *x, npy_intp x_step, DTYPE_INPUT_1 *y, npy_intp y_step, DTYPE_OUTPUT_0 *z, npy_intp z_step, npy_intp n)
+static void APPLY_SPECIFIC(multiply)(DTYPE_INPUT_0 *x, npy_intp x_step, DTYPE_INPUT_1 *y, npy_intp y_step,
+                                     DTYPE_OUTPUT_0 *z, npy_intp z_step, npy_intp n)
 {
     for (npy_intp i = 0; i < n; i++)
         z[i * z_step] = x[i * x_step] * y[i * y_step];
 }
 
-int APPLY_SPECIFIC(vector_times_vector)
-(PyArrayObject *input0, PyArrayObject *input1, PyArrayObject **output0)
+int APPLY_SPECIFIC(vector_times_vector)(PyArrayObject *input0, PyArrayObject *input1, PyArrayObject **output0)
 {
     if (!vector_same_shape(input0, input1)) {
         PyErr_Format(PyExc_ValueError,

@@ -43,8 +43,7 @@ static npy_intp *pad_vector_sources(npy_intp length, npy_intp before, npy_intp a
 
 #section support_code_apply
 
-static int APPLY_SPECIFIC(pad_vector)
-(PyArrayObject *x, PyArrayObject **y, PARAMS_TYPE *params)
+static int APPLY_SPECIFIC(pad_vector)(PyArrayObject *x, PyArrayObject **y, PARAMS_TYPE *params)
 {
     const npy_intp length = PyArray_DIM(x, 0);
     npy_intp total = params->before + length + params->after;

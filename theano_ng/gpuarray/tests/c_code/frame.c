@@ -15,8 +15,7 @@ KERNEL void frame(GLOBAL_MEM DTYPE_OUTPUT_0 *picture, ga_size start, ga_size row
 
 #section support_code_struct
 
-int APPLY_SPECIFIC(frame)
-(PyArrayObject *rows, PyArrayObject *columns, PyGpuArrayObject **picture, PARAMS_TYPE *params)
+int APPLY_SPECIFIC(frame)(PyArrayObject *rows, PyArrayObject *columns, PyGpuArrayObject **picture, PARAMS_TYPE *params)
 {
     const size_t lengths[] = {(size_t)*(DTYPE_INPUT_0 *)PyArray_DATA(rows),
                               (size_t)*(DTYPE_INPUT_1 *)PyArray_DATA(columns)};
