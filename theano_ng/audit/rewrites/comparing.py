@@ -26,7 +26,9 @@ KINDS = {
     "endless": "the rule applies to its own result without end, or the rule and other rules of its database undo each other's changes",
     "broadcast": "the type of an output changed",
     "trace": "new variables lack the stack traces of the variables that they replace",
-    "crash": "the rule itself raised an error",
+    "crash": "the rule itself raised an error, or returned a replacement that the engine refuses",
+    "in place": "a node overwrites a value that another node still reads; a rule that makes Ops work in place has to be declared with inplace=True, or be registered in optdb at a position after 49.5, and has to use fgraph.replace_validate",
+    "mutation": "the rule changed a node of the graph, instead of returning replacements",
 }
 
 #: The maximum number of elements of one comparison for which `mpmath` computes the true value.
