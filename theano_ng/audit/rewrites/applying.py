@@ -43,7 +43,7 @@ class Rewriting:
         Whether all variables after the rule have stack traces. It is also True if a variable had no stack trace before
         the rule.
     overwritten : str
-        An error message if a node overwrites a value that another node still reads, or "".
+        An error message if a node overwrites a value that another node still reads, or an output. Otherwise "".
     mutated : bool
         Whether the rule changed a node itself, instead of returning replacements.
     """
@@ -135,7 +135,7 @@ def rewritten(rule, inputs, outputs):
 
 
 def _overwritten(fgraph):
-    """Return an error message if a node overwrites a value that another node still reads, or ""."""
+    """Return an error message if a node overwrites a value that is still needed. Otherwise return ""."""
     if not any(getattr(node.op, "destroy_map", None) for node in fgraph.apply_nodes):
         return ""
     try:

@@ -25,6 +25,9 @@ NUMBERS = ("0", "1", "2", "-1", "-0.0")
 #: The maximum number of other numbers that are taken from the code of a rule.
 MOST_NUMBERS = 4
 
+#: The maximum number of calls of one inner Op with variables and numbers.
+MOST_CALLS = 60
+
 #: The variables of the expressions: vectors, and matrices for Ops that are not elementwise.
 VECTORS, MATRICES = ("x", "y", "z"), ("A", "B", "C")
 
@@ -130,9 +133,9 @@ def vocabulary_of(rule, more=None):
 
 
 def _literal(number):
-    return (
-        repr(number) if np.isfinite(number) else {"inf": "np.inf", "-inf": "-np.inf"}.get(repr(float(number)), "np.nan")
-    )
+    if np.isnan(number):
+        return "np.nan"
+    return repr(number) if np.isfinite(number) else "np.inf" if number > 0 else "-np.inf"
 
 
 def _distinct(items):
@@ -167,11 +170,11 @@ def _templates(op, more):
                 t for known in _names_of_ops()
                 if isinstance(known, Elemwise) and type(known.scalar_op) is op for t in _templates(known, {})
             ]  # fmt: skip
-        return [t for name, known in more.items() if type(known) is op for t in _applied(name, known)]
+        return [t for name, known in more.items() if known is op for t in _applied(name + "()", op)]
     name = _names_of_ops().get(op) or next((name for name, known in more.items() if known == op), None)
     if name is not None:
         return _applied(name, op)
-    return _templates(type(op), {}) if type(op).__name__ in TEMPLATES else []
+    return _templates(type(op), more)
 
 
 def _applied(name, op):
@@ -222,7 +225,11 @@ def _trees(words, variables):
     """Yield expressions with one, two and three Ops."""
     first, few = [*variables[:2], *words.numbers], [*variables[:2], *words.few]
     yield from (text for template in words.outer for text in _calls(template, [first] * template.arity))
-    inner = _distinct(text for template in words.inner for text in _calls(template, [few] * template.arity))
+    inner = _distinct(
+        text
+        for template in words.inner
+        for text in itertools.islice(_calls(template, [few] * template.arity), MOST_CALLS)
+    )
     for template in words.outer:
         for place in range(min(template.arity, 3)):
             yield from _calls(template, [inner if i == place else few for i in range(template.arity)])

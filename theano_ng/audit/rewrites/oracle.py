@@ -25,6 +25,7 @@ from theano_ng.audit.rewrites.vocabulary import VARIABLES
 from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.rewriting import LocalOptimizer, Optimizer
 from theano_ng.gof.rewriting.endless import EndlessRewriting
+from theano_ng.gof.toolbox import BadOptimization
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.opt.canonicalize import Canonizer
@@ -54,11 +55,12 @@ class Effort:
     borrowed: int = 6
     sets: int = 600
     derived: int = 4
+    alike: int = 6
 
     @property
     def expressions(self):
         """The maximum number of expressions with Ops and numbers in the code of a given rule."""
-        return 150 * self.generated
+        return 300 * self.generated
 
     @property
     def few_sets(self):
@@ -190,9 +192,10 @@ class Judge:
         most = self.effort.expressions
         applies = {}
         for text in texts[: most // 2] + self._some(texts[most // 2 :], most // 2):
-            if self._try(text, Setting("generated")):
-                applies.setdefault(_form(text), text)
-        chosen = sorted(applies.values(), key=len)[: self.effort.derived]
+            alike = applies.setdefault(_form(text), [])
+            if len(alike) < self.effort.alike and self._try(text, Setting("generated")):
+                alike.append(text)
+        chosen = sorted((texts[0] for texts in applies.values() if texts), key=len)[: self.effort.derived]
         for text in chosen:
             for setting in settings(text):
                 self._try(text, setting, deep=True)
@@ -277,7 +280,7 @@ class Judge:
             return None
         except Exception as failure:  # any error of a rule is a fault
             if self._computes(instance):
-                self._report(Difference("crash", after="%s: %s" % (type(failure).__name__, failure)), instance, None)
+                self._report(_difference_of_failure(failure), instance, None)
             return None
         if not change.applied:
             return None
@@ -382,6 +385,14 @@ class Judge:
         return "sampled" if self.verdict.reason else status
 
 
+def _difference_of_failure(failure):
+    """Return the difference for an error that a rule raised, or that the engine raised for its replacement."""
+    types = [getattr(getattr(failure, name, None), "type", None) for name in ("old_r", "new_r")]
+    if isinstance(failure, BadOptimization) and None not in types:
+        return Difference("type", before=str(types[0]), after=str(types[1]))
+    return Difference("crash", after="%s: %s" % (type(failure).__name__, failure))
+
+
 def _form(text):
     """Return a text without its numbers and the names of its variables."""
     return re.sub(r"\b(np\.\w+|[xyzABC]|\d[\w.]*)\b", "", text)
@@ -456,9 +467,9 @@ def compare_at(change, before, after, values, elementwise):
         return one[0][output], other[0][output], reference.ranges(one, other, shape)
 
     def precise(output, place):
-        if not elementwise:
+        arrays = [np.asarray(v) for v in values] if elementwise else []
+        if not all(v.size for v in arrays) or not elementwise:
             return None
-        arrays = [np.asarray(v) for v in values]
         last = place[-1] if place else 0  # an output of rank 0 depends on constants only
         numbers = [v.reshape(-1)[0] if v.size == 1 else v.reshape(-1)[last] for v in arrays]
         return reference.exact(change.before, numbers)[output]
