@@ -98,10 +98,9 @@ optdb["specialize"].register("square_by_product", square_by_product, "squares")
             command = [sys.executable, "-W", "ignore", "-m", "theano_ng.audit.cli", "--rewrites", path]
             done = subprocess.run(command, capture_output=True, text=True)
         self.assertEqual(done.returncode, 1, done.stderr)
-        said = "endless: the rules square_by_product, local_mul_to_sqr undo each other"
-        self.assertEqual(done.stdout.count("undo each other"), 1, done.stdout)
-        self.assertIn(said, done.stdout)
-        self.assertIn("sqr(a) -> (a * a) by square_by_product", done.stdout)
+        (said,) = [line for line in done.stdout.split("\n") if "undo each other: " in line]
+        for part in ("local_mul_to_sqr", "(a * a) -> sqr(a)", "square_by_product", "sqr(a) -> (a * a)"):
+            self.assertIn(part, said)
 
 
 class TestCodeOfRules(unittest.TestCase):
