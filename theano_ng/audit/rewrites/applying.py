@@ -67,7 +67,7 @@ def _prepared(rule, inputs, outputs):
     fgraph.attach_feature(HintsFeature())
     if not isinstance(rule, MergeOptimizer):
         MergeOptimizer().optimize(fgraph)
-    if rule is not None and works_in_place(rule):
+    if rule is not None and (works_in_place(rule) or is_registered_in_place(rule)):
         # Let nodes overwrite all inputs of the graph, as if all inputs of a function were mutable, but no outputs.
         fgraph.attach_feature(DestroyHandler())
         fgraph.attach_feature(Supervisor([]))
@@ -78,9 +78,7 @@ def _prepared(rule, inputs, outputs):
 def works_in_place(rule):
     """Return True if a rule makes Ops that overwrite their inputs."""
     name = getattr(rule, "__name__", None) or getattr(rule, "name", None) or ""
-    if "inplace" in name or "destructive" in name or attach_destroy_handler in getattr(rule, "requirements", ()):
-        return True
-    return is_registered_in_place(rule)
+    return "inplace" in name or "destructive" in name or attach_destroy_handler in getattr(rule, "requirements", ())
 
 
 def rewritten(rule, inputs, outputs):
