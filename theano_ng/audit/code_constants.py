@@ -97,7 +97,19 @@ def _with_scalar_ops(op):
 
 def _python_constants(op):
     """Yield the finite numbers and the strings in the methods of an Op, and in the functions that the methods use."""
-    todo, seen = [], set()
+    for function in functions_used_by(_methods(op)):
+        for code in nested_codes(function.__code__):
+            yield from plain_values(code.co_consts)
+            for name in code.co_names:
+                value = function.__globals__.get(name)
+                if not isinstance(value, types.FunctionType):
+                    yield from plain_values((value,))
+        yield from plain_values(function.__defaults__ or ())
+
+
+def _methods(op):
+    """Return the methods in `_METHODS` of an Op."""
+    found = []
     for cls in type(op).__mro__:
         if cls is object or cls.__module__ in ("theano_ng.gof.op", "theano_ng.scalar.op"):
             continue
@@ -105,22 +117,24 @@ def _python_constants(op):
             function = vars(cls).get(name)
             function = getattr(function, "__func__", function)
             if isinstance(function, types.FunctionType):
-                todo.append(function)
+                found.append(function)
+    return found
+
+
+def functions_used_by(functions):
+    """Yield functions, and the functions of the same author that they use, without repetition."""
+    todo, seen = list(functions), set()
     while todo:
         function = todo.pop(0)
         if function.__code__ in seen:
             continue
         seen.add(function.__code__)
-        for code in _nested(function.__code__):
-            yield from _plain(code.co_consts)
+        yield function
+        for code in nested_codes(function.__code__):
             for name in code.co_names:
                 value = function.__globals__.get(name)
-                if isinstance(value, types.FunctionType):
-                    if _same_author(function, value):
-                        todo.append(value)
-                else:
-                    yield from _plain((value,))
-        yield from _plain(function.__defaults__ or ())
+                if isinstance(value, types.FunctionType) and _same_author(function, value):
+                    todo.append(value)
 
 
 def _same_author(function, other):
@@ -129,20 +143,20 @@ def _same_author(function, other):
     return one == two or (not is_from_package(function) and one.split(".")[0] == two.split(".")[0])
 
 
-def _nested(code):
+def nested_codes(code):
     """Return a code object and the code objects that it contains."""
     found = [code]
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            found += _nested(constant)
+            found += nested_codes(constant)
     return found
 
 
-def _plain(values):
+def plain_values(values):
     """Yield the finite real numbers and the strings among values, also in tuples. Bools are left out."""
     for value in values:
         if isinstance(value, (tuple, frozenset)):
-            yield from _plain(sorted(value, key=repr) if isinstance(value, frozenset) else value)
+            yield from plain_values(sorted(value, key=repr) if isinstance(value, frozenset) else value)
         elif isinstance(value, str) or (
             isinstance(value, (int, float, np.integer, np.floating))
             and not isinstance(value, bool)

@@ -6,11 +6,12 @@ instance is computed for many *sets of values*. A set has one value for each inp
 *covered completely* if all their combinations were tried.
 
 ========================  ==========================================================================
-`registry`                all registered rules
+`registry`, `targets`     all registered rules, and the rules that the command line names
 `examples`, `vocabulary`  the examples in docstrings of rules, and the names that the examples use
 `templates`, `instances`  the texts, settings and instances on which a rule is tried
+`rule_code`, `generated`  the Ops and numbers in the code of a rule, and expressions with them
 `input_values`            the sets of values, with `special_values` such as NaN
-`applying`                the application of one rule to one graph; graphs computed in Python
+`applying`                the application of rules to a graph; graphs computed in Python
 `reference`, `bounded`    true values, and upper bounds of rounding errors; `loop_bounds` for loops
 `comparing`, `accepted`   kinds of differences, and the differences that are documented
 `proofs`                  equations proved by z3 and sympy
@@ -26,9 +27,10 @@ from theano_ng.lazy import lazy_names
 __getattr__, __dir__, __all__ = lazy_names(
     __name__,
     {
-        "theano_ng.audit.rewrites.applying": "Computation rewritten",
+        "theano_ng.audit.rewrites.applying": "Computation cycle rewritten",
         "theano_ng.audit.rewrites.oracle": "FULL QUICK Effort judge",
-        "theano_ng.audit.rewrites.registry": "Registered registered rule_named",
+        "theano_ng.audit.rewrites.registry": "Registered partners registered rule_named",
+        "theano_ng.audit.rewrites.targets": "ops_in rule_of",
     },
     modules="vocabulary",
 )

@@ -1,4 +1,4 @@
-"""Application of one rule to a graph until it no longer applies, and computation of graphs in Python."""
+"""Application of rules to a graph until they no longer apply, and computation of graphs in Python."""
 
 import contextlib
 import logging
@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from theano_ng.audit.rewrites.registry import is_registered_in_place
 from theano_ng.compile.functions.maker import Supervisor
 from theano_ng.configdefaults import config
 from theano_ng.gof.destroy.handler import DestroyHandler
-from theano_ng.gof.fg import FunctionGraph
+from theano_ng.gof.fg import FunctionGraph, InconsistencyError
 from theano_ng.gof.link import PerformLinker
 from theano_ng.gof.rewriting import ChangeTracker, EquilibriumOptimizer, MergeOptimizer, Optimizer, in2out
 from theano_ng.gof.rewriting.base import attach_destroy_handler
-from theano_ng.gof.rewriting.endless import endless_rules
+from theano_ng.gof.rewriting.endless import EndlessRewriting
 from theano_ng.gof.stack_traces import has_trace
 from theano_ng.sandbox.linalg.ops import HintsFeature
 from theano_ng.tensor.opt.shape import ShapeFeature
@@ -39,8 +40,12 @@ class Rewriting:
     applied, ended : bool
         Whether the rule changed the graph, and whether it stopped changing the graph within `MAX_WALKS` walks.
     traced : bool
-        Whether all outputs after the rule have stack traces. It is also True if a variable had no stack trace before
+        Whether all variables after the rule have stack traces. It is also True if a variable had no stack trace before
         the rule.
+    overwritten : str
+        An error message if a node overwrites a value that another node still reads, or an output. Otherwise "".
+    mutated : bool
+        Whether the rule changed a node itself, instead of returning replacements.
     """
 
     before: Any
@@ -48,6 +53,8 @@ class Rewriting:
     applied: bool
     ended: bool
     traced: bool
+    overwritten: str = ""
+    mutated: bool = False
 
 
 def _prepared(rule, inputs, outputs):
@@ -60,7 +67,7 @@ def _prepared(rule, inputs, outputs):
     fgraph.attach_feature(HintsFeature())
     if not isinstance(rule, MergeOptimizer):
         MergeOptimizer().optimize(fgraph)
-    if rule is not None and works_in_place(rule):
+    if rule is not None and (works_in_place(rule) or is_registered_in_place(rule)):
         # Let nodes overwrite all inputs of the graph, as if all inputs of a function were mutable, but no outputs.
         fgraph.attach_feature(DestroyHandler())
         fgraph.attach_feature(Supervisor([]))
@@ -92,15 +99,21 @@ def rewritten(rule, inputs, outputs):
     tracker = after.change_tracker
     traced = all(has_trace(v) for node in after.apply_nodes for v in node.outputs)
     walker = rule if isinstance(rule, Optimizer) else in2out(rule, ignore_newtrees=True)
-    applied, ended = False, True
-    with _quiet(), config.change_flags(on_opt_error="raise", check_stack_trace="warn" if traced else "off"):
+    applied, ended, mutated = False, True, False
+    flags = {"on_opt_error": "raise", "check_stack_trace": "warn" if traced else "off"}
+    # A function is compiled with this limit of traces, so that new variables have only the traces that rules copy.
+    flags["traceback.limit"] = config.traceback.compile_limit
+    with _quiet(), config.change_flags(flags):
         for _ in range(MAX_WALKS):
             tracker.reset()
             text = str(after)
             walker.optimize(after)
+            if not tracker.changed:
+                mutated = str(after) != text
+                break
             # A change that would overwrite a constant is reverted, but the tracker has recorded it. In this case the
             # text of the graph is unchanged.
-            if not tracker.changed or str(after) == text and walker is not rule:
+            if str(after) == text and walker is not rule:
                 break
             applied = True
             if walker is rule:
@@ -108,11 +121,33 @@ def rewritten(rule, inputs, outputs):
             MergeOptimizer().optimize(after)
         else:
             ended = False
-    return Rewriting(before, after, applied, ended, not traced or all(map(_is_traced, after.outputs)))
+    return Rewriting(
+        before,
+        after,
+        applied or mutated,
+        ended,
+        not traced or all(has_trace(v) for node in after.apply_nodes for v in node.outputs),
+        _overwritten(after) if applied else "",
+        mutated,
+    )
 
 
-def settles(rules, inputs, outputs):
-    """Return True if rules reach an equilibrium together: a second run of them changes nothing.
+def _overwritten(fgraph):
+    """Return an error message if a node overwrites a value that is still needed. Otherwise return ""."""
+    if not any(getattr(node.op, "destroy_map", None) for node in fgraph.apply_nodes):
+        return ""
+    try:
+        if not hasattr(fgraph, "destroyers"):
+            fgraph.attach_feature(DestroyHandler())
+            fgraph.attach_feature(Supervisor([]))
+        fgraph.validate()
+    except InconsistencyError as failure:
+        return str(failure)
+    return ""
+
+
+def cycle(rules, inputs, outputs):
+    """Apply rules together until no rule applies, and describe the steps that repeat without end.
 
     Parameters
     ----------
@@ -121,15 +156,23 @@ def settles(rules, inputs, outputs):
 
     Returns
     -------
-    bool
+    str
+        A sentence with the names of the rules that undo each other and their steps, or "" if the rules end.
     """
     fgraph = _prepared(None, inputs, outputs)
-    equilibrium = EquilibriumOptimizer(rules, max_use_ratio=MAX_USES)
-    with _quiet(), config.change_flags(on_opt_error="ignore"):
-        equilibrium.optimize(fgraph)
+    equilibrium = EquilibriumOptimizer(rules, EquilibriumOptimizer.warn_ignore, max_use_ratio=MAX_USES)
+    with _quiet():
+        try:
+            with config.change_flags(on_opt_error="raise"):
+                equilibrium.optimize(fgraph)
+        except EndlessRewriting as failure:
+            return failure.reason
+        except AssertionError as failure:
+            return str(failure)
         fgraph.change_tracker.reset()
-        equilibrium.optimize(fgraph)
-    return not fgraph.change_tracker.changed and not endless_rules(fgraph)
+        with config.change_flags(on_opt_error="ignore"):
+            equilibrium.optimize(fgraph)
+    return "a second run of the rules of the database changes the graph" if fgraph.change_tracker.changed else ""
 
 
 @contextlib.contextmanager
@@ -141,10 +184,6 @@ def _quiet():
         yield
     finally:
         logger.disabled = was
-
-
-def _is_traced(v):
-    return v.owner is None or has_trace(v)
 
 
 class Computation:

@@ -9,19 +9,13 @@ import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 
-from theano_ng.audit.resolve import UsageError as ResolveError
-from theano_ng.audit.resolve import import_file
 from theano_ng.audit.rewrites import page
 from theano_ng.audit.rewrites.oracle import FULL, QUICK, THOROUGH, Judge
-from theano_ng.audit.rewrites.registry import Registered, name_of, registered
+from theano_ng.audit.rewrites.registry import registered
+from theano_ng.audit.rewrites.targets import UsageError, rules_of
 from theano_ng.commands import command
-from theano_ng.gof.rewriting import LocalOptimizer, Optimizer
 
 EFFORTS = {"quick": QUICK, "full": FULL, "thorough": THOROUGH}
-
-
-class UsageError(Exception):
-    """An error in the arguments of the command line."""
 
 
 def _parser():
@@ -54,47 +48,6 @@ def _parser():
     )
     parser.add_argument("-q", "--quiet", action="store_true", help="print findings only")
     return parser
-
-
-def rules_of(target, devices=False):
-    """Return the rules that an argument of the command line names.
-
-    Parameters
-    ----------
-    target : str
-        A registered name, ``package.module:RULE``, ``file.py:RULE``, or the name of a module or file, which selects all
-        rules in it.
-    devices : bool
-        Whether `target` may be the registered name of a rule for arrays on devices.
-
-    Returns
-    -------
-    list of Registered
-
-    Raises
-    ------
-    UsageError
-        If `target` names neither a registered rule nor a module, or if the module lacks the rule or has no rules.
-    """
-    known = [one for one in registered(devices) if one.name == target]
-    if known:
-        return known
-    module, _, name = target.partition(":")
-    try:
-        found = import_file(module) if module.endswith(".py") else importlib.import_module(module)
-    except ImportError as failure:
-        raise UsageError("%s is neither a registered rule nor a module: %s" % (target, failure)) from failure
-    except ResolveError as failure:
-        raise UsageError(str(failure)) from failure
-    if name:
-        rule = getattr(found, name, None)
-        if not isinstance(rule, (LocalOptimizer, Optimizer)):
-            raise UsageError("%s has no rule %s" % (module, name))
-        return [Registered(name, rule)]
-    rules = [value for value in vars(found).values() if isinstance(value, (LocalOptimizer, Optimizer))]
-    if not rules:
-        raise UsageError("%s has no rules" % module)
-    return [Registered(name_of(rule), rule) for rule in rules]
 
 
 def _wanted(arguments):

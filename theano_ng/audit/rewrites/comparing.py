@@ -9,7 +9,7 @@ from theano_ng.audit.rewrites import reference
 
 #: Kind of difference -> its meaning.
 KINDS = {
-    "type": "the dtype or the number of dimensions of an array changed, or the number of arrays in a value changed",
+    "type": "the type of a replacement differs from the type of the variable that it replaces, or the dtype, the number of dimensions or the number of arrays of a value changed",
     "shape": "the shape of a value changed",
     "value": "integers, booleans or objects differ",
     "rounding": "a float is further from the true value than the rounding errors of the original graph allow",
@@ -26,7 +26,9 @@ KINDS = {
     "endless": "the rule applies to its own result without end, or the rule and other rules of its database undo each other's changes",
     "broadcast": "the type of an output changed",
     "trace": "new variables lack the stack traces of the variables that they replace",
-    "crash": "the rule itself raised an error",
+    "crash": "the rule itself raised an error, or returned something that the engine refuses",
+    "in place": "a node overwrites a value that another node still reads, or an output; a rule that makes Ops work in place needs inplace=True, or a position after 49.5 in optdb, and an optimizer has to use fgraph.replace_validate",
+    "mutation": "the rule changed a node of the graph, instead of returning replacements",
 }
 
 #: The maximum number of elements of one comparison for which `mpmath` computes the true value.

@@ -46,3 +46,8 @@ def examples(doc):
 def examples_of(name, rule):
     """Return the examples of one rule. They are in `OF_INSTANCES` or in the docstring of the rule."""
     return examples("\n".join(OF_INSTANCES[name]) if name in OF_INSTANCES else rule.__doc__)
+
+
+def left_sides(doc):
+    """Return the texts on the left of an arrow with any spaces around it, one for each line of a docstring."""
+    return [line.split("->")[0].strip() for line in (doc or "").split("\n") if "->" in line]

@@ -96,15 +96,22 @@ def _keeps_last_axis(v):
     return isinstance(v.owner.op, DimShuffle) and tuple(order) == ("x",) * (len(order) - rank) + tuple(range(rank))
 
 
-def build(text, setting=Setting("as it is")):
+def build(text, setting=Setting("as it is"), more=None):
     """Build the graph of a text.
+
+    Parameters
+    ----------
+    text : str
+    setting : Setting
+    more : dict, optional
+        More names for the text.
 
     Returns
     -------
     Instance or None
         None if the text is invalid, or if its graph cannot be compared.
     """
-    space = dict(names())
+    space = {**names(), **(more or {})}
     space.update((name, variable) for name, variable, _ in setting.given)
     try:
         value = eval(text, space)  # eval is safe: the text comes from this package or from the docstring of a rule

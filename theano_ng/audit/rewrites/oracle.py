@@ -4,23 +4,28 @@ The oracle builds many graphs to which the rule may apply, and compares each gra
 """
 
 import itertools
+import re
 import zlib
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from theano_ng.audit.rewrites import accepted, proofs, reference
-from theano_ng.audit.rewrites.applying import Computation, rewritten, settles
+from theano_ng.audit.rewrites.applying import Computation, cycle, rewritten
 from theano_ng.audit.rewrites.comparing import Difference, compare
-from theano_ng.audit.rewrites.examples import examples_of
+from theano_ng.audit.rewrites.examples import examples_of, left_sides
+from theano_ng.audit.rewrites.generated import expressions
 from theano_ng.audit.rewrites.input_values import contents, varies
 from theano_ng.audit.rewrites.instances import Setting, build, names, settings
 from theano_ng.audit.rewrites.registry import partners, registered
 from theano_ng.audit.rewrites.reproducer import reproducer
+from theano_ng.audit.rewrites.targets import ops_in
 from theano_ng.audit.rewrites.templates import around, differences, quotients, variations
 from theano_ng.audit.rewrites.vocabulary import VARIABLES
 from theano_ng.gof.fg import FunctionGraph
-from theano_ng.gof.rewriting import Optimizer
+from theano_ng.gof.rewriting import LocalOptimizer, Optimizer
+from theano_ng.gof.rewriting.endless import EndlessRewriting
+from theano_ng.gof.toolbox import BadOptimization
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.opt.canonicalize import Canonizer
@@ -39,6 +44,8 @@ class Effort:
         the quotients, differences and compositions that are generated for some rules.
     borrowed : int
         The maximum number of examples of other rules that contain an Op that the rule tracks.
+    derived : int
+        The maximum number of generated expressions that are used as examples, if the rule applies to them.
     sets : int
         The number of sets of values for the graph of an unchanged example. Other graphs have `few_sets`.
     """
@@ -47,6 +54,13 @@ class Effort:
     generated: int = 10
     borrowed: int = 6
     sets: int = 600
+    derived: int = 4
+    alike: int = 6
+
+    @property
+    def expressions(self):
+        """The maximum number of expressions with Ops and numbers in the code of a given rule."""
+        return 300 * self.generated
 
     @property
     def few_sets(self):
@@ -60,7 +74,7 @@ AS_IT_IS, IN_FULL = ("as it is",), ("as it is", "dtype")
 
 _SMALL = frozenset(("bool", "int8", "uint8", "float16", "complex64"))
 
-QUICK, FULL, THOROUGH = Effort(6, 4, 3, 40), Effort(), Effort(400, 400, 200, 4096)
+QUICK, FULL, THOROUGH = Effort(6, 4, 3, 40, 2), Effort(), Effort(400, 400, 200, 4096, 40)
 
 
 @dataclass
@@ -148,7 +162,8 @@ class Judge:
         self.one, self.effort = one, effort
         self.verdict = Verdict(one.name, tuple(one.databases.values()), tuple(sorted(one.tags)))
         self.rng = np.random.default_rng([seed, zlib.crc32(one.name.encode())])
-        self.partners = partners(one)
+        self.partners = partners(one.rule)
+        self.more = ops_in(one.target.rpartition(":")[0]) if one.target else {}
         self.seen = {}
         self.covered = {}  # example -> kinds of its inputs -> list of Coverage
         self.hopeless = {}  # example -> theories that cannot decide the equation of the example
@@ -161,10 +176,29 @@ class Judge:
         own = [before for before, _, _ in examples_of(self.one.name, self.one.rule)]
         for text in own:
             self._try_example(text)
+        if self.one.target:
+            self._try_derived()
         for text in self._generated(own):
             for setting in _generated_settings(text):
                 self._try(text, setting)
         return self._concluded(own)
+
+    def _try_derived(self):
+        """Try the rule on expressions with the Ops and numbers in its code.
+
+        The shortest expressions of different forms to which the rule applies are treated as examples.
+        """
+        texts = [*left_sides(self.one.rule.__doc__), *expressions(self.one.rule, self.more)]
+        most = self.effort.expressions
+        applies = {}
+        for text in texts[: most // 2] + self._some(texts[most // 2 :], most // 2):
+            alike = applies.setdefault(_form(text), [])
+            if len(alike) < self.effort.alike and self._try(text, Setting("generated")):
+                alike.append(text)
+        chosen = sorted((texts[0] for texts in applies.values() if texts), key=len)[: self.effort.derived]
+        for text in chosen:
+            for setting in settings(text):
+                self._try(text, setting, deep=True)
 
     def _try_example(self, example):
         for setting in settings(example):
@@ -201,40 +235,64 @@ class Judge:
         others = [text for text in corpus() if text not in own and _may_track(tracks, ops_of(text))]
         yield from self._some(others, self.effort.borrowed)
 
-    def _try(self, text, setting, example=None):
-        """Compare the graph of a text before and after the rule, if the text has a graph and the rule applies to it."""
-        instance = build(text, setting)
+    def _try(self, text, setting, example=None, deep=False):
+        """Compare the graph of a text before and after the rule, if the text has a graph and the rule applies to it.
+
+        Return True if the graphs were compared.
+
+        Parameters
+        ----------
+        text : str
+        setting : Setting
+        example : str, optional
+            The example of the rule that `text` varies.
+        deep : bool
+            Whether to try as many values as for an example.
+        """
+        instance = build(text, setting, self.more)
         if instance is None or example is None and instance.needs_regular_matrices and text not in corpus():
-            return  # skip: the text may invert an elementwise result such as A * A, which may be singular
+            return False  # the text may invert an elementwise result such as A * A, which may be singular
         change = self._changed(instance)
         if change is None:
-            return
+            return False
         self.verdict.graphs += 1
-        as_it_is, in_full = [example is not None and setting.kind in kinds for kinds in (AS_IT_IS, IN_FULL)]
+        deep = deep or example is not None
+        as_it_is, in_full = [deep and setting.kind in kinds for kinds in (AS_IT_IS, IN_FULL)]
         wide = as_it_is or in_full and _is_wide(instance)
         sets, over = contents(instance, self.rng, self.effort.sets if as_it_is else self.effort.few_sets, wide)
         self._compare(change, instance, sets)
         if as_it_is:
             self._check_partners(instance)
-        if in_full and (instance.is_pointwise or as_it_is):
+        if example is not None and in_full and (instance.is_pointwise or as_it_is):
             self._cover(change, instance, example, over)
+        return True
 
     def _changed(self, instance):
         """Apply the rule to a graph, and report errors of the rule itself, such as endless rewriting.
 
         Return None if the rule does not apply, if it raises an exception, or if it does not end.
         """
+        rule = self.one.rule
         try:
-            change = rewritten(self.one.rule, instance.inputs, instance.outputs)
+            change = rewritten(rule, instance.inputs, instance.outputs)
+        except EndlessRewriting as failure:
+            self._report(Difference("endless", after=failure.reason), instance, None)
+            return None
         except Exception as failure:  # any error of a rule is a fault
             if self._computes(instance):
-                self._report(Difference("crash", after="%s: %s" % (type(failure).__name__, failure)), instance, None)
+                self._report(_difference_of_failure(failure), instance, None)
             return None
         if not change.applied:
             return None
         if not change.ended:
-            self._report(Difference("endless", after=str(change.after)[:300]), instance, None)
+            reason = isinstance(rule, LocalOptimizer) and cycle([rule], instance.inputs, instance.outputs)
+            self._report(Difference("endless", after=reason or str(change.after)[:300]), instance, None)
             return None
+        for kind, text in (("mutation", change.mutated), ("in place", change.overwritten)):
+            if text:
+                message = "%s becomes %s" % (str(change.before)[:300], str(change.after)[:300])
+                self._report(Difference(kind, after=message), instance, None)
+                return None
         if not change.traced:
             self._report(Difference("trace", after=str(change.after)[:300]), instance, None)
         for i, (old, new) in enumerate(zip(change.before.outputs, change.after.outputs)):
@@ -244,8 +302,9 @@ class Judge:
 
     def _check_partners(self, instance):
         for rules in self.partners:
-            if not settles(rules, instance.inputs, instance.outputs):
-                self._report(Difference("endless", after="with the other rules of its database"), instance, None)
+            reason = cycle(rules, instance.inputs, instance.outputs)
+            if reason:
+                self._report(Difference("endless", after=reason), instance, None)
 
     def _computes(self, instance):
         """Return True if the graph can be computed for some values. Otherwise the rule is permitted to fail."""
@@ -273,19 +332,16 @@ class Judge:
         if reason is not None:
             self.verdict.exceptions.setdefault(kind, reason)
             return
-        key = kind, instance.setting.kind
-        known = self.seen.get(key)
+        known = self.seen.get(kind)
         size = len(instance.text) + sum(len(text) for _, _, text in instance.setting.given)
+        size = size, sum(map(np.size, values or ()))
         if known is not None and known[0] <= size:
             return
         values = values if values is None else smallest(self.one.rule, instance, values, difference)
-        self.seen[key] = (
+        self.seen[kind] = (
             size,
             Finding(
-                difference,
-                instance.text,
-                instance.setting.kind,
-                reproducer(self.one.name, instance, values, difference),
+                difference, instance.text, instance.setting.kind, reproducer(self.one, instance, values, difference)
             ),
         )
 
@@ -296,6 +352,8 @@ class Judge:
             verdict.status = "wrong"
         elif not verdict.graphs:
             verdict.reason = "the rule applied to none of the graphs that were tried"
+            if self.one.target:
+                verdict.reason += "; write an example into its docstring: before  ->  after"
         else:
             verdict.status = self._status(own)
         return verdict
@@ -325,6 +383,19 @@ class Judge:
         )
         self.verdict.reason = "; ".join(dict.fromkeys(left)) or ("" if own else "the rule has no example")
         return "sampled" if self.verdict.reason else status
+
+
+def _difference_of_failure(failure):
+    """Return the difference for an error that a rule raised, or that the engine raised for its replacement."""
+    types = [getattr(getattr(failure, name, None), "type", None) for name in ("old_r", "new_r")]
+    if isinstance(failure, BadOptimization) and None not in types:
+        return Difference("type", before=str(types[0]), after=str(types[1]))
+    return Difference("crash", after="%s: %s" % (type(failure).__name__, failure))
+
+
+def _form(text):
+    """Return a text without its numbers and the names of its variables."""
+    return re.sub(r"\b(np\.\w+|[xyzABC]|\d[\w.]*)\b", "", text)
 
 
 def _why_not(example):
@@ -396,13 +467,26 @@ def compare_at(change, before, after, values, elementwise):
         return one[0][output], other[0][output], reference.ranges(one, other, shape)
 
     def precise(output, place):
-        if not elementwise:
+        arrays = [np.asarray(v) for v in values] if elementwise else []
+        if not all(v.size for v in arrays) or not elementwise:
             return None
-        arrays = [np.asarray(v) for v in values]
-        numbers = [v.reshape(-1)[0] if v.size == 1 else v.reshape(-1)[place[-1]] for v in arrays]
+        last = place[-1] if place else 0  # an output of rank 0 depends on constants only
+        numbers = [v.reshape(-1)[0] if v.size == 1 else v.reshape(-1)[last] for v in arrays]
         return reference.exact(change.before, numbers)[output]
 
-    return compare(before(values), after(values), bounds, precise)
+    results = before(values)
+    if not _have_types(results, change.before.outputs):
+        return []  # an Op of the original graph is wrong: it breaks its promise about the dtype of its output
+    return compare(results, after(values), bounds, precise)
+
+
+def _have_types(results, variables):
+    """Return True if the results of a graph have the dtypes that their variables declare. Errors count as True."""
+    return isinstance(results, Exception) or all(
+        getattr(result, "dtype", dtype) == dtype
+        for result, dtype in ((result, getattr(v, "dtype", None)) for result, v in zip(results, variables))
+        if dtype is not None
+    )
 
 
 def smallest(rule, instance, values, difference):

@@ -23,6 +23,10 @@ CHAPTERS = tuple(
 )
 
 
+#: From this position of `optdb` on, graphs have a destroy handler.
+IN_PLACE = 49.5
+
+
 def load_all():
     """Import the modules in `CHAPTERS` and the modules that are passed to `register_loader`, to register all rules."""
     for chapter in CHAPTERS:
@@ -41,13 +45,16 @@ class Registered:
     tags : set of str
         All tags of the rule, from all databases.
     databases : dict
-        Database -> name of the database. The dict is empty for a documented rule that is in no database.
+        Database -> name of the database. The dict is empty for a rule that is in no database.
+    target : str
+        ``package.module:NAME`` or ``file.py:NAME`` for a rule that the user names in this way, or "".
     """
 
     name: str
     rule: Any
     tags: set = field(default_factory=set)
     databases: dict = field(default_factory=dict)
+    target: str = ""
 
     @property
     def module(self):
@@ -122,22 +129,38 @@ def registered(devices=False):
     return [one for one in found.values() if _is_own(one) and (devices or not one.on_devices)]
 
 
-def partners(one):
+def lookup(rule):
+    """Return the tags and the databases (`Registered`) of a rule. They are empty if the rule is not registered."""
+    load_all()
+    found = {}
+    _collect(compile_mode.optdb, "optdb", found, False)
+    one = found.get(rule, Registered("", rule))
+    return one.tags, one.databases
+
+
+def is_registered_in_place(rule):
+    """Return True if a rule is registered at a position at which rules may make Ops overwrite their inputs."""
+    db = compile_mode.optdb
+    late = [name for name, position in db.__position__.items() if position >= IN_PLACE]
+    return any(rule is obj or rule in parts(obj) for name in late for obj in db.__db__[name] if not isinstance(obj, DB))
+
+
+def partners(rule):
     """Return the rules of each equilibrium database that contains a given rule.
 
     Such a database applies its rules together, until no rule applies.
 
     Parameters
     ----------
-    one : Registered
+    rule : LocalOptimizer or Optimizer
 
     Returns
     -------
     list of list of LocalOptimizer
-        One list per equilibrium database. Each list contains `one`.
+        One list per equilibrium database. Each list contains `rule`.
     """
     found = []
-    for db in one.databases:
+    for db in lookup(rule)[1]:
         if isinstance(db, EquilibriumDB):
             rules = [rule for rule in db._order if isinstance(rule, LocalOptimizer)]
             found.append(rules)

@@ -21,6 +21,7 @@ import theano_ng.tensor as T
 from theano_ng.audit.rewrites import accepted, comparing, page, proofs, reference, special_values
 from theano_ng.audit.rewrites.applying import Computation, rewritten
 from theano_ng.audit.rewrites.command import main
+from theano_ng.audit.rewrites.examples import examples_of
 from theano_ng.audit.rewrites.instances import Setting, build, settings
 from theano_ng.audit.rewrites.oracle import Coverage, Effort, Judge, judge
 from theano_ng.audit.rewrites.registry import Registered, name_of, registered
@@ -89,6 +90,18 @@ class TestRules(unittest.TestCase):
                     verdict = judge(one, Effort(10, 10, 5, 64))
                     self.assertEqual(verdict.findings, [])
                     self.assertIn(verdict.status, ("proved", "exhausted"))
+
+    def test_every_rule_keeps_stack_traces(self):
+        """The new variables have stack traces in the graphs of all examples, also if inner variables have clients."""
+        rules = [one for one in registered() if one.name not in accepted.NOT_COMPARED]
+        for one in rules:
+            for text, _, _ in examples_of(one.name, one.rule):
+                for instance in (build(text), build(text, Setting("inner outputs", more="inner"))):
+                    if instance is not None:
+                        with self.subTest(rule=one.name, text=text, setting=instance.setting.kind):
+                            change = rewritten(one.rule, instance.inputs, instance.outputs)
+                            self.assertTrue(change.traced)
+                            self.assertEqual((change.overwritten, change.mutated), ("", False))
 
     def test_the_same_seed_gives_the_same_verdict(self):
         (one,) = [one for one in registered() if one.name == "local_subtensor_merge"]

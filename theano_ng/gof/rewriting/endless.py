@@ -30,7 +30,17 @@ class EndlessRewriting(AssertionError):
     """The exception for rules that would rewrite a graph without end.
 
     It is an AssertionError, because failure callbacks let this exception pass.
+
+    Parameters
+    ----------
+    message : str
+    reason : str
+        The part of the message that names the rules and their steps.
     """
+
+    def __init__(self, message: str, reason: str = "") -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
 def endless_rules(fgraph: FunctionGraph) -> set[Any]:

@@ -337,7 +337,7 @@ def _label(opt: Any) -> str:
     return str(getattr(opt, "name", None) or opt)
 
 
-def _complain(message: str, error: type[Exception] = AssertionError, always: bool = False) -> None:
+def _complain(message: str, error: Callable[[str], Exception] = AssertionError, always: bool = False) -> None:
     """Log a message, or raise an error with it, as the flag `on_opt_error` specifies, or `always`."""
     if always or config.on_opt_error == "raise":
         raise error(message)
@@ -444,7 +444,7 @@ class _Run:
             "EquilibriumOptimizer max'ed out by '%s': %s. %s not applied to this graph any longer; correct %s, or use "
             "mode.excluding('%s')"
             % (names[-1], history.reason, *(("It is", "it") if len(names) == 1 else ("They are", "one")), names[0]),
-            EndlessRewriting,
+            lambda message: EndlessRewriting(message, history.reason),
             hasattr(self.fgraph, "equivalence_tracker"),
         )
         self.work.history = None

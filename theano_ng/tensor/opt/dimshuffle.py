@@ -119,7 +119,7 @@ def local_dimshuffle_of_number(node):
         return False
     number = x.owner.op(given.owner.inputs[0])
     copy_stack_trace([x, out], number)
-    around = shuffled(number, ("x",) * x.ndim)
+    around = copy_stack_trace(x, shuffled(number, ("x",) * x.ndim))
     if number.type != out.type or around.type != x.type:
         return False
     return {out: number, x: around}
