@@ -23,7 +23,7 @@ import numpy as np
 from theano_ng.audit import worker
 from theano_ng.audit.c_source import blanked, handles_failed_allocation
 from theano_ng.audit.faults import producing_line
-from theano_ng.audit.problems import one_line
+from theano_ng.audit.problems import first_line, one_line
 from theano_ng.audit.processes import in_child
 from theano_ng.audit.running import without_destroyed
 from theano_ng.gof.codegen.modulecode import locate, locate_file
@@ -35,7 +35,7 @@ MOST_PLACES, LINE_LENGTH = 5, 70
 LIMIT, MOST_EXAMPLES = 30, 2000
 
 #: Without -fopenmp, the compiler ignores the pragmas, so that the counted code does not move to other functions.
-_OPENMP = ["-D_OPENMP=201511"]
+_OPENMP = "-D_OPENMP=201511"
 
 # A call of this function writes the counters to a file. Processes of the audit end without calling exit functions.
 _WRITER = """
@@ -61,7 +61,9 @@ def unavailable():
 def gcov_of(cxx):
     """Return the path of the gcov that belongs to a compiler, such as gcov-12 for g++-12. Return None if it is missing."""
     folder, name = os.path.split(cxx)
-    return shutil.which(os.path.join(folder, name.replace("g++", "gcov"))) if "g++" in name else shutil.which("gcov")
+    own = name.replace("g++", "gcov") if "g++" in name else "gcov"
+    found = (shutil.which(program) for program in (os.path.join(folder, own), own, "gcov"))
+    return next((path for path in found if path is not None), None)
 
 
 @dataclass(frozen=True)
@@ -234,7 +236,7 @@ def _compiled(program, folder):
     arguments = [arg for arg in GCC_compiler.compile_args() if arg not in program.without] + list(program.arguments)
     libraries = list(program.libraries)
     if "-fopenmp" in arguments:
-        arguments = [arg for arg in arguments if arg != "-fopenmp"] + _OPENMP
+        arguments = [arg for arg in arguments if arg != "-fopenmp"] + [_OPENMP]
         libraries.append("gomp")
     return GCC_compiler.compile_str(
         "counted",
@@ -412,12 +414,15 @@ def _read_counters(folder):
     """Return a dict file -> line -> `Count` of a module that wrote its counters into a folder."""
     from theano_ng.gof.compiler.toolchain import find_toolchain, run_program
 
+    toolchain = find_toolchain()
     (data,) = glob.glob(os.path.join(glob.escape(folder), "*.gcda"))
-    status, output = run_program([gcov_of(find_toolchain().cxx), "--json-format", "--stdout", "-b", data])
+    status, output = run_program([gcov_of(toolchain.cxx), "--json-format", "--stdout", "-b", data])
     documents = [line for line in output.split("\n") if line.startswith("{")]
     if status or not documents:
-        raise ValueError("gcov failed: %s" % output.strip().split("\n")[0])
+        raise ValueError("gcov failed: %s" % first_line(output))
     document, counts = json.loads(documents[0]), {}
+    if document["gcc_version"].split(".")[0] != toolchain.version().split(".")[0]:
+        raise ValueError("gcov %s cannot read files of gcc %s" % (document["gcc_version"], toolchain.version()))
     for file in document["files"]:
         path = os.path.normpath(os.path.join(document.get("current_working_directory", ""), file["file"]))
         lines = counts.setdefault(path, {})

@@ -13,7 +13,7 @@ def blanked(text):
 # A comparison of a pointer with NULL, and the negation of a variable, which may be a pointer.
 _IS_NULL = re.compile(r"==\s*(NULL|nullptr)\b|\b(NULL|nullptr)\s*==")
 _NEGATED = re.compile(r"!\s*\(?\s*\*?([A-Za-z_]\w*)\s*(?=\)|\|\||&&)")
-_ALLOCATES = re.compile(r"(alloc|new|empty|zeros|copy|from|contiguous|list_|tuple_|dict_)\w*\s*[(\[]", re.IGNORECASE)
+_ALLOCATES = re.compile(r"\bnew\b|(alloc|new|empty|zeros|copy|from|contiguous)\w*\s*\(", re.IGNORECASE)
 
 # The reaction to a failed allocation: an exception that says so, the release of other memory, and the end.
 _NO_MEMORY = re.compile(r"\bPyErr_NoMemory\b|\bPyExc_MemoryError\b|\bbad_alloc\b")
