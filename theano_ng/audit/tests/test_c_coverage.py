@@ -225,7 +225,9 @@ class TestNotes(unittest.TestCase):
         self.assertEqual(note_of(op), "no example reached in the C code: `x = 3;`")
 
     def test_openmp(self):
-        op = Halve("int k = 0;\n#pragma omp parallel for num_threads(1)\nfor (k = 0; k < 2; k++)\n if (n == 123457)\n value += k;")
+        op = Halve(
+            "int k = 0;\n#pragma omp parallel for num_threads(1)\nfor (k = 0; k < 2; k++)\n if (n == 123457)\n value += k;"
+        )
         op.c_compile_args = lambda: ["-fopenmp"]
         self.assertEqual(note_of(op), "no example reached in the C code: `value += k;`")
 
