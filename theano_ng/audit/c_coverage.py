@@ -59,7 +59,7 @@ def unavailable():
 
 
 def gcov_of(cxx):
-    """Return the path of the gcov that belongs to a compiler, such as gcov-12 for g++-12. Return None if it is missing."""
+    """Return the path of the gcov that belongs to a compiler: gcov-12 for g++-12. Return None if it is missing."""
     folder, name = os.path.split(cxx)
     own = name.replace("g++", "gcov") if "g++" in name else "gcov"
     found = (shutil.which(program) for program in (os.path.join(folder, own), own, "gcov"))
