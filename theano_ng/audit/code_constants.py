@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from theano_ng.audit.c_source import blanked
 from theano_ng.gof.op import PureOp
 from theano_ng.gof.provenance import is_from_package
 from theano_ng.gof.utils import MethodNotDefined
@@ -167,13 +168,12 @@ def plain_values(values):
 
 # ---------------------------------------------------------------- C
 
-_COMMENT_OR_TEXT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\])*"', re.DOTALL)
 _NUMBER = re.compile(r"(?<![\w.])(0[xX][0-9a-fA-F]+|\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?)[fFlLuU]*(?!\w)")
 
 
 def _c_numbers(text):
     """Yield the numbers in C code outside of comments and strings."""
-    for match in _NUMBER.finditer(_COMMENT_OR_TEXT.sub(" ", text)):
+    for match in _NUMBER.finditer(blanked(text)):
         digits = match.group(1)
         try:
             value = int(digits, 16) if digits[:2] in ("0x", "0X") else float(digits)

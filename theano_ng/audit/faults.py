@@ -307,18 +307,31 @@ def method_location(owner, method, text=""):
     text : str, optional
         A line of the C code that the method returned.
     """
+    file, lines, start = _python_lines(owner, method)
+    if not file:
+        return ""
+    found = [i for i, line in enumerate(lines) if _yields(line.strip(), text)]
+    return "%s:%d" % (file, start + (found[0] if found else 0))
+
+
+def producing_line(owner, method, text):
+    """Return the file and the number of the only line of a method that can produce a line of C code.
+
+    Return ("", 0) if several lines or none can produce it. The parameters are those of `method_location`.
+    """
+    file, lines, start = _python_lines(owner, method)
+    found = [i for i, line in enumerate(lines) if _yields(line.strip(), text)]
+    return (file, start + found[0]) if len(found) == 1 else ("", 0)
+
+
+def _python_lines(owner, method):
+    """Return the file of a method, its lines, and the number of the first. The file is "" if it is not available."""
     function = getattr(owner, method, None)
     function = inspect.unwrap(getattr(function, "__func__", function)) if function is not None else None
     try:
-        file = inspect.getsourcefile(function)
-        lines, start = inspect.getsourcelines(function)
+        return inspect.getsourcefile(function), *inspect.getsourcelines(function)
     except (OSError, TypeError):
-        return ""
-    if text:
-        for i, line in enumerate(lines):
-            if _yields(line.strip(), text):
-                return "%s:%d" % (file, start + i)
-    return "%s:%d" % (file, start)
+        return "", [], 0
 
 
 def _yields(template, text):

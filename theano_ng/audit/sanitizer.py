@@ -12,7 +12,6 @@ from theano_ng.audit.problems import Problem, Reject, one_line
 from theano_ng.audit.running import good_together, run_or_error
 from theano_ng.configdefaults import config
 from theano_ng.gof.compiler import trust
-from theano_ng.gof.graph import Constant
 from theano_ng.gof.native import Kernel
 
 #: -O1 gives exact stack traces and fast builds. With gcc 12 and later, `Worker` adds a flag that fills uninitialized
@@ -322,18 +321,14 @@ class _Attempt:
 
     def __call__(self, example):
         built = example.built
-        node = built.node
         program = self.programs.get(built.index)
         if program is None or self.faults > MAX_FAULTS or not self._load(built, program):
             raise Reject()
         values = self._values(example)
-        cells = {v: v.data for v in node.inputs if isinstance(v, Constant)}
-        for variable, value in zip(built.variables, values):
-            try:
-                cells[variable] = variable.type.filter(value)
-            except Exception:
-                raise Reject() from None  # not a value of this type
-        inputs = [cells[v] for v in (node.inputs if program.native is not None else dict.fromkeys(node.inputs))]
+        try:
+            inputs = worker.input_values(program, example, values)
+        except Exception:
+            raise Reject() from None  # not a value of its type
         try:
             record, found = self.process.run(built.index, inputs)
         except WorkerDied as failure:

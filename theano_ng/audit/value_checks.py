@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from theano_ng.audit.c_coverage import CCoverage
 from theano_ng.audit.conditioning import explained_by_rounding
 from theano_ng.audit.forms import copied
 from theano_ng.audit.line_coverage import LineCoverage
@@ -404,7 +405,7 @@ def check_c_code(context):
     if not config.cxx and not hasattr(target.op, "native_code"):
         return context.skipped("no C++ compiler")
     where, python = target.location("c_code"), target.has_perform
-    debug, broken = {}, {}
+    debug, broken, coverage = {}, {}, CCoverage(context)
 
     def attempt(example):
         built = example.built
@@ -413,6 +414,7 @@ def check_c_code(context):
         if broken[built.index]:
             raise Reject()
         c = run_or_error(context, "c", example)
+        coverage.add(example)
         if python:
             py = run_or_error(context, "py", example, plain=True)
             if isinstance(py, Exception) is not isinstance(c, Exception):
@@ -441,4 +443,4 @@ def check_c_code(context):
     verdict = context.find(attempt)
     if verdict.status == "skipped" and broken and all(broken.values()):
         return context.skipped("no C code for these types")
-    return verdict
+    return replace(verdict, note=coverage.summary())

@@ -211,6 +211,40 @@ def program_of(node):
     )
 
 
+def input_values(program, example, values):
+    """Return the values of the inputs of a program.
+
+    Parameters
+    ----------
+    program : Program
+        A program of the example's node.
+    example : Example
+    values : list
+        The values of the node's variables.
+
+    Raises
+    ------
+    Exception
+        If a value does not have the type of its variable.
+    """
+    from theano_ng.gof.graph import Constant
+
+    node = example.built.node
+    cells = {v: v.data for v in node.inputs if isinstance(v, Constant)}
+    for variable, value in zip(example.built.variables, values):
+        cells[variable] = variable.type.filter(value)
+    return [cells[v] for v in (node.inputs if program.native is not None else dict.fromkeys(node.inputs))]
+
+
+def module_thunk(module, program, inputs, outputs):
+    """Return a thunk of a program's compiled module, bound to storage cells."""
+    from theano_ng.gof import _native
+
+    constants = [[value] for value in pickle.loads(program.constants)]
+    error = [None, None, None]
+    return _native.CapsuleThunk(module.instantiate(error, *inputs, *outputs, *constants), error, inputs, outputs)
+
+
 class _SourceLinker:
     """A stand-in for a linker, with given source code. It has the methods that the compile cache calls."""
 
@@ -292,13 +326,7 @@ class _Loaded:
         """Return a thunk bound to storage cells. If `second` is True and a second build exists, use that build."""
         if self.program.native is not None:
             return self.program.native.bind(self.addresses, inputs, outputs, list(self.program.layouts))
-        from theano_ng.gof import _native
-
-        constants = [[value] for value in pickle.loads(self.program.constants)]
-        error = [None, None, None]
-        return _native.CapsuleThunk(
-            self.modules[-second].instantiate(error, *inputs, *outputs, *constants), error, inputs, outputs
-        )
+        return module_thunk(self.modules[-second], self.program, inputs, outputs)
 
 
 # ---------------------------------------------------------------- running
