@@ -12,8 +12,8 @@ from theano_ng.audit.problems import AuditError, Problem, first_line
 from theano_ng.audit.processes import Child, end_all, failed, in_child, wait_for_one
 from theano_ng.audit.records import Case, Finding, Report, Verdict
 
-#: The parent process waits PATIENCE times the time limit of a check, plus 60 seconds, before it kills the check.
-PATIENCE = 2
+#: The parent process waits PATIENCE times the time limit of a check, plus GRACE seconds, before it ends the check.
+PATIENCE, GRACE = 2, 150
 
 
 @dataclass(frozen=True)
@@ -341,8 +341,8 @@ class _Run:
         """Run checks in forked processes, some of them at the same time, and return the verdicts in order.
 
         If the process of a check dies, the check runs again with a separate process for each example. The second run
-        finds the example that kills the process. If a check does not end, it is killed, and the checks that have not yet
-        begun are skipped, because they would wait for the same call. If a check itself fails, it counts as skipped if
+        finds the example that kills the process. If a step of a check does not end, its process is ended, and the checks
+        that have not yet begun are skipped, because they would wait for the same call. If a check itself fails, it counts as skipped if
         another check has found an error, which is probably the reason.
 
         Raises
@@ -363,7 +363,7 @@ class _Run:
                     limit = limit_of(len(waiting) + 1)
                     child = Child(
                         functools.partial(self._verdict, check, limit, False),
-                        None if limit is None else PATIENCE * limit + 60,
+                        None if limit is None else PATIENCE * limit + GRACE,
                         steps=1,
                     )
                     running[child] = number, check, start, limit, None
@@ -376,12 +376,14 @@ class _Run:
                     failure = failure or failed(ending)
                     reason = "the check itself failed: %s" % ending.answer.strip().splitlines()[-1]
                     verdict, died = Verdict(check.name, "skipped", reason=reason), None
+                if ending.late:
+                    verdict, died = Verdict(check.name, "skipped", reason="the time is over: %s" % ending.how), None
                 if ending.endless:
                     died, endless = died or ending, check
                 if verdict is None and died is None:
                     again = Child(
                         functools.partial(self._verdict, check, limit, True),
-                        None if limit is None else 2 * PATIENCE * limit + 60,
+                        None if limit is None else 2 * PATIENCE * limit + GRACE,
                         steps=2,
                     )
                     running[again] = number, check, start, limit, ending

@@ -11,12 +11,14 @@ from typing import Any, NamedTuple
 
 from theano_ng.audit.problems import AuditError
 
-#: The time limit in seconds for one step of the author's code: an import, the creation of nodes, one example.
-STEP_SECONDS = 120
+#: The limit of processor time in seconds for one step of the author's code: an import, the creation of nodes, one example.
+#: A step that waits may take `WAITING` times as long. A busy machine does not end a step that computes.
+STEP_SECONDS, WAITING = 120, 10
 
 #: In a child process: the seconds for a step, and the memory to which `step` writes the current example. Otherwise None.
 _limits = None
 
+_TIMERS = (signal.SIGPROF, signal.SIGALRM) if hasattr(signal, "SIGPROF") else ()
 _ANSWER = b"\0answer\0"
 _NOTE_BYTES = 1 << 14
 
@@ -30,8 +32,8 @@ class Ending(NamedTuple):
         ``"ended"``, ``"failed"`` if the function raised an exception, or the reason why the process died.
     answer : object
         The result of the function, or the text of the exception with its stack. None if the process died.
-    endless : bool
-        Whether the process was killed because a step, or the whole call, took too long.
+    endless, late : bool
+        Whether the process was ended because a step took too long, or because the whole call took too long.
     stack : str
         The stack of Python at the death, or "".
     note : tuple of str
@@ -41,6 +43,7 @@ class Ending(NamedTuple):
     how: str
     answer: Any = None
     endless: bool = False
+    late: bool = False
     stack: str = ""
     note: tuple = ()
 
@@ -59,7 +62,13 @@ def step(describe=None):
     if describe is not None:
         text = "\n".join(describe()).encode("utf-8", "replace")[: _NOTE_BYTES - 1]
         memory[: len(text) + 1] = text + b"\0"
-    signal.alarm(seconds)
+    _set_timers(seconds)
+
+
+def _set_timers(seconds):
+    """Let a signal end this process after some seconds of processor time, or after a longer time. Zero: never."""
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    signal.alarm(WAITING * seconds)
 
 
 class Child:
@@ -99,9 +108,10 @@ class Child:
         faulthandler.enable(writer, all_threads=False)
         _limits = None
         if self.seconds is not None:
-            # The signal ends also C code that holds the lock of the interpreter.
-            signal.signal(signal.SIGALRM, signal.SIG_DFL)
-            faulthandler.register(signal.SIGALRM, writer, all_threads=False, chain=True)
+            # The signals end also C code that holds the lock of the interpreter.
+            for number in _TIMERS:
+                signal.signal(number, signal.SIG_DFL)
+                faulthandler.register(number, writer, all_threads=False, chain=True)
             _limits = self.seconds, self._note
             step()
         try:
@@ -111,7 +121,7 @@ class Child:
         except BaseException as failure:  # for example SystemExit, which would end a program
             name = type(failure).__name__
             answer = "%s: %s" % (name, failure) if str(failure) else name, "".join(traceback.format_exception(failure))
-        signal.alarm(0)
+        _set_timers(0)
         data = pickle.dumps(answer)
         with os.fdopen(writer, "wb") as stream:
             stream.write(_ANSWER + data)
@@ -150,20 +160,20 @@ class Child:
         text, _, data = b"".join(self._chunks).partition(_ANSWER)
         stack = _own_part(text.decode("utf-8", "replace"))
         if not complete:
-            return self._died("it was still running after %.0f s" % (self.timeout or 0), stack, True)
+            return self._died("it was still running after %.0f s" % (self.timeout or 0), stack, late=True)
         if os.WIFSIGNALED(status):
             number = os.WTERMSIG(status)
-            if number == signal.SIGALRM and self.seconds is not None:
-                return self._died("one step was still running after %d s" % self.seconds, stack, True)
+            if number in _TIMERS and self.seconds is not None:
+                return self._died("one step was still running after %d s" % self.seconds, stack, endless=True)
             return self._died("signal %s" % signal.Signals(number).name, stack)
         if not data:
             return self._died("exit code %s" % os.WEXITSTATUS(status), stack)
         how, answer = pickle.loads(data)
         return Ending(how, answer) if how in ("ended", "failed") else self._died(how, answer)
 
-    def _died(self, how, stack="", endless=False):
+    def _died(self, how, stack, endless=False, late=False):
         note = b"" if self._note is None else bytes(self._note).partition(b"\0")[0]
-        return Ending(how, None, endless, stack, tuple(note.decode("utf-8", "replace").splitlines()))
+        return Ending(how, None, endless, late, stack, tuple(note.decode("utf-8", "replace").splitlines()))
 
 
 def _own_part(stack):

@@ -3,7 +3,6 @@
 In each test, the command gives a sentence about the bad input, and examines the other Op of the file.
 """
 
-import contextlib
 import io
 import json
 import os
@@ -17,7 +16,6 @@ from xml.etree import ElementTree
 
 from theano_ng import tensor
 from theano_ng.audit import AuditError, Case, audit, processes
-from theano_ng.audit.cli import main
 from theano_ng.audit.processes import in_child, step
 from theano_ng.audit.stacks import place_in
 from theano_ng.audit.tests.test_author_tools import InFolder
@@ -260,7 +258,7 @@ class TestOps(WithFile):
                 self.assertEqual(found["location"], self.line_of(body))
 
     def test_endless_perform(self):
-        with mock.patch.object(processes, "STEP_SECONDS", 8):
+        with mock.patch.object(processes, "STEP_SECONDS", 5):
             (found, *_), verdicts = self.finding(
                 PERFORM.format("while len(inputs[0]) == 0: pass"), "output_types,perform,accuracy,state,mutation"
             )
@@ -274,7 +272,7 @@ class TestOps(WithFile):
     def test_c_code(self):
         (found,), _ = self.finding(C_CODE.format("exit(3);"), "c_code")
         self.assertEqual((found["error"], found["message"]), ("Crash", "the process died: exit code 3"))
-        with mock.patch.object(processes, "STEP_SECONDS", 8):
+        with mock.patch.object(processes, "STEP_SECONDS", 5):
             (found,), _ = self.finding(C_CODE.format("for (volatile int i = 1; i;) {{}}"), "c_code")
         self.assertEqual(found["error"], "EndlessLoop")
         self.assertEqual(found["location"], self.line_of("def c_code"))
@@ -372,7 +370,9 @@ class TestChildren(unittest.TestCase):
         def two_steps():
             for name in ("first", "second"):
                 step(lambda name=name: (name,))
-                time.sleep(1.2)
+                end = time.process_time() + 1.2
+                while time.process_time() < end:
+                    pass
             step()
             while True:
                 pass

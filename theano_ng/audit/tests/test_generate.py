@@ -274,7 +274,7 @@ class TestDriver(unittest.TestCase):
         self.assertEqual(in_child(lambda: (1, "a"))[:2], ("ended", (1, "a")))
         self.assertEqual(in_child(lambda: os.kill(os.getpid(), signal.SIGSEGV))[:2], ("signal SIGSEGV", None))
         self.assertEqual(in_child(lambda: os._exit(3))[:2], ("exit code 3", None))
-        self.assertEqual(in_child(signal.pause, 0.2)[:3], ("it was still running after 0 s", None, True))
+        self.assertEqual(in_child(signal.pause, 0.2)[:4], ("it was still running after 0 s", None, False, True))
         with self.assertRaisesRegex(AuditError, "ZeroDivisionError"):
             in_child(lambda: 1 // 0)
 

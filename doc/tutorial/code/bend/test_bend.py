@@ -3,13 +3,12 @@
 import unittest
 
 import numpy as np
+from bend import Bend, audit_cases
 
 import theano_ng as theano
 import theano_ng.tensor as T
 from theano_ng.audit import audit_test
 from theano_ng.tests import unittest_tools as utt
-
-from bend import Bend, audit_cases
 
 
 class TestBend(utt.InferShapeTester):

@@ -27,7 +27,7 @@ class Bend(theano.Op):
 
     def perform(self, node, inputs, output_storage):
         (x,) = inputs
-        output_storage[0][0] = np.where(x > 0, x, x.dtype.type(self.slope) * x)
+        output_storage[0][0] = np.asarray(np.where(x > 0, x, x.dtype.type(self.slope) * x))
 
     def infer_shape(self, node, input_shapes):
         return input_shapes
@@ -69,7 +69,7 @@ class Bend(theano.Op):
 
     def c_code_cache_version(self):
         # Change the first number whenever the code changes.
-        return (2, self.slope)
+        return (3, self.slope)
 
 
 def audit_cases():

@@ -27,7 +27,7 @@ class Bend(theano.Op):
 
     def perform(self, node, inputs, output_storage):
         (x,) = inputs
-        output_storage[0][0] = np.maximum(x, x.dtype.type(self.slope) * x)
+        output_storage[0][0] = np.asarray(np.maximum(x, x.dtype.type(self.slope) * x))
 
     def infer_shape(self, node, input_shapes):
         return input_shapes
