@@ -138,8 +138,8 @@ class TestImports(WithFile):
             ("return 3", "audit_cases() returned 3; it should return"),
             ("return 'abc'", "entry 0 is 'a'; it should be a theano_ng.audit.Case or a pair"),
             ("return []", "returned no cases"),
-            ("yield 1; raise ValueError('later')", "failed: ValueError: later, raised at test_cases.py:20"),
-            ("raise SystemExit(2)", "SystemExit: 2, at test_cases.py:20"),
+            ("yield 1; raise ValueError('later')", "failed: ValueError: later, raised at test_cases.py:21"),
+            ("raise SystemExit(2)", "SystemExit: 2, at test_cases.py:21"),
         ):
             self.check_import(HEAD + "def audit_cases():\n    " + body, words)
         self.check_import(HEAD + "audit_cases = []", "audit_cases is a list; it should be a function")
