@@ -38,8 +38,8 @@ _EXPLAINS = {
     "PythonCDisagree": ("BadThunkOutput",),
     "BadThunkOutput": ("InaccurateResult", "BadGradient", "BadRop"),
     "InaccurateResult": ("BadThunkOutput", "BadGradient", "BadRop"),
-    "BadHash": ("BadEquality", "BadPickle", "BadCacheVersion"),
-    "BadEquality": ("BadHash", "BadPickle", "BadCacheVersion"),
+    "BadHash": ("BadEquality", "BadPickle", "BadCacheVersion", "UnexpectedError"),
+    "BadEquality": ("BadHash", "BadPickle", "BadCacheVersion", "UnexpectedError"),
     "BadGradientType": ("BadGradient",),
     "ReferenceLeak": ("MemoryLeak",),
 }
@@ -61,9 +61,10 @@ def causes(findings):
     """
     left, found = list(findings), []
     for name in [*_EXPLAINS, *dict.fromkeys(f.error for f in findings if f.error not in _EXPLAINS)]:
-        first = next((finding for finding in left if finding.error == name), None)
-        if first is None:
+        same = [finding for finding in left if finding.error == name]
+        if not same:
             continue
+        first = min(same, key=lambda finding: not finding.inputs)  # the first one with an example, if there is one
         explained = [f for f in left if f is not first and (f.error == name or f.error in _EXPLAINS.get(name, ()))]
         left = [f for f in left if f is not first and f not in explained]
         found.append(replace(first, consequences=tuple(explained)))

@@ -1,10 +1,14 @@
 """``theano_ng-audit``: the command that audits Ops."""
 
 import argparse
+import contextlib
+import functools
 import os
 import sys
 
 from theano_ng.audit.problems import AuditError
+from theano_ng.audit.processes import Child, end_all, failed, wait_for_one
+from theano_ng.audit.records import Report
 from theano_ng.audit.resolve import EXAMPLES, UsageError, cases_of
 from theano_ng.commands import command
 from theano_ng.configdefaults import config
@@ -14,6 +18,8 @@ EPILOG = (
     "examples:\n%s\n\nexit status: 0 no finding, 1 at least one finding, 2 an error in the command line or in a target"
     % EXAMPLES
 )
+
+INTERRUPTED = 130  # 128 + SIGINT: the exit status that shells report for a program that Ctrl-C has ended
 
 
 def _parser():
@@ -88,7 +94,7 @@ def main(argv=None):
     -------
     int
         Exit status: 0 if nothing was found, 1 if something was found, 2 for an error in the command line, in a target
-        or in the audit itself.
+        or in the audit itself, 130 after Ctrl-C.
     """
     parser = _parser()
     try:
@@ -106,8 +112,11 @@ def main(argv=None):
         sys.stderr.write("theano_ng-audit: %s\n" % failure)
         return 2
     except AuditError as failure:
-        sys.stderr.write("theano_ng-audit: %s\nThe audit has no verdict about the Op: please report this.\n" % failure)
+        sys.stderr.write("theano_ng-audit: %s\nThis is an error of the audit: please report it.\n" % failure)
         return 2
+    except KeyboardInterrupt:
+        sys.stderr.write("theano_ng-audit: interrupted\n")
+        return INTERRUPTED
 
 
 def _run(arguments):
@@ -120,6 +129,9 @@ def _run(arguments):
         return 0
     if arguments.new is not None:
         return _write_new(arguments)
+    for name in ("c", "grad", "inplace"):
+        if getattr(arguments, name):
+            raise UsageError("--%s has an effect only with --new" % name)
     if arguments.rewrites:
         return _audit_rewrites(arguments)
     for name, value, least in (
@@ -145,13 +157,73 @@ def _run(arguments):
         leaks=not arguments.no_leaks,
         time_limit=arguments.time,
     )
+    from theano_ng.audit.generate import require_hypothesis
+
+    require_hypothesis()
+    for path, option in _files(arguments):
+        _refuse_unwritable(path, option)
     if arguments.watch:
         return _watch(arguments, options)
-    cases = [case for target in arguments.targets for case in cases_of(target, arguments.inputs, arguments.seed)]
-    _refuse_unmakeable(cases)
-    reports = audit_all(cases, options, arguments.processes, quiet=arguments.quiet, done=_printer(arguments))
+    with _noise_on_stderr() if arguments.json == "-" else contextlib.nullcontext():
+        cases, reports = [], []
+        for target in arguments.targets:
+            try:
+                cases += tried_cases_of(target, arguments.inputs, arguments.seed)
+            except UsageError as failure:
+                reports.append(_not_examined(target, failure))
+        show = _printer(arguments)
+        for report in reports:
+            show(report)
+        reports += audit_all(cases, options, arguments.processes, quiet=arguments.quiet, done=show)
     _write(reports, arguments)
+    if any(report.error for report in reports):
+        return 2
     return 0 if all(report.ok for report in reports) else 1
+
+
+def tried_cases_of(target, inputs, seed):
+    """Return the cases of a target. Try to import the target in a forked process first, in case the process dies.
+
+    Raises
+    ------
+    UsageError
+        If the target cannot be imported, or has no cases.
+    """
+    if hasattr(os, "fork"):
+        from theano_ng.audit.processes import in_child
+        from theano_ng.audit.stacks import place_in
+
+        def quiet():
+            with contextlib.suppress(UsageError), contextlib.redirect_stdout(None):
+                cases_of(target, inputs, seed)
+
+        ending = in_child(quiet, steps=1)
+        if ending.how != "ended":
+            place = place_in(ending.stack)
+            raise UsageError(
+                "%s cannot be examined. The process that imported it died: %s%s. Put code that is not for import below "
+                '`if __name__ == "__main__":`' % (target, ending.how, place and ", at " + place)
+            )
+    return cases_of(target, inputs, seed)
+
+
+@contextlib.contextmanager
+def _noise_on_stderr():
+    """Inside the context, all output goes to the standard error stream, also that of C code."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
+def _not_examined(case, failure):
+    """Return the report of a case that cannot be examined."""
+    return Report(case, "", (), error=str(failure))
 
 
 def _write_new(arguments):
@@ -187,43 +259,31 @@ def _watch(arguments, options):
     if len(arguments.targets) != 1:
         raise UsageError("--watch needs exactly one target; %d were given" % len(arguments.targets))
 
-    def run(cases):
-        _refuse_unmakeable(cases)
+    target = arguments.targets[0]
+
+    def run():
+        cases = tried_cases_of(target, arguments.inputs, arguments.seed)
         return audit_all(cases, options, arguments.processes, quiet=arguments.quiet, done=_printer(arguments))
 
     try:
-        Watcher(arguments.targets[0], arguments.inputs, arguments.seed, run).loop()
+        Watcher(target, run).loop()
     except KeyboardInterrupt:
         return 0
 
 
-def _refuse_unmakeable(cases):
-    """Raise UsageError before any check runs if an Op refuses the example inputs of its case."""
-    from theano_ng.audit.generate import require_hypothesis
-    from theano_ng.audit.targets import Target
-
-    require_hypothesis()
-    for case in cases:
-        try:
-            Target(case)
-        except (TypeError, ValueError) as failure:
-            raise UsageError(
-                '%s: %s. Specify other inputs: --inputs "float64(3,4), dvector, 2"' % (case.name, failure)
-            ) from failure
-
-
 def _printer(arguments):
-    """Return a function that prints a report, or None if the standard output is for JSON."""
+    """Return a function that prints a report. If the standard output is for JSON, it prints only errors."""
     from theano_ng.audit import report
 
-    if arguments.json == "-":
-        return None
     verbosity = 0 if arguments.quiet else 2 if arguments.verbose else 1
 
     def show(one):
-        text = report.format_report(one, colour=report.wants_colour(sys.stdout), verbosity=verbosity)
-        if text:
-            print(text, flush=True)
+        if one.error:
+            sys.stderr.write("theano_ng-audit: %s\n" % one.error)
+        elif arguments.json != "-":
+            text = report.format_report(one, colour=report.wants_colour(sys.stdout), verbosity=verbosity)
+            if text:
+                print(text, flush=True)
 
     return show
 
@@ -247,9 +307,8 @@ def audit_all(cases, options, processes=1, quiet=False, done=None):
     Returns
     -------
     list of Report
-        The reports, in the order of the cases.
+        The reports, in the order of the cases. The attribute `error` of a report tells why a case was not examined.
     """
-    from theano_ng.audit.driver import audit
     from theano_ng.audit.progress import Progress
 
     options = dict(options, processes=max(processes // max(len(cases), 1), 1))
@@ -263,9 +322,9 @@ def audit_all(cases, options, processes=1, quiet=False, done=None):
             done(report)
 
     try:
-        if min(processes, len(cases)) == 1 or not hasattr(os, "fork"):
+        if min(processes, len(cases)) <= 1 or not hasattr(os, "fork"):
             for case in cases:
-                add(audit(case, progress=progress, **options))
+                add(_report(case, dict(options, progress=progress)))
         else:
             _audit_in_parallel(cases, options, processes, progress, add)
     finally:
@@ -278,34 +337,64 @@ def _audit_in_parallel(cases, options, processes, progress, add):
 
     Forked processes inherit the cases, so the cases need not be picklable.
     """
-    import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor, as_completed
-
-    _shared[:] = cases, options
-    with ProcessPoolExecutor(min(processes, len(cases)), mp_context=multiprocessing.get_context("fork")) as pool:
-        running = {pool.submit(_audit_number, i): i for i in range(len(cases))}
-        ready, turn = {}, 0
-        try:
-            for future in as_completed(running):
-                number = running[future]
-                progress.done(cases[number].name)
-                ready[number] = future.result()
-                while turn in ready:
-                    add(ready.pop(turn))
-                    turn += 1
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)  # otherwise all cases would run before the error is seen
-            raise
-
-
-_shared = []
+    waiting, running, ready, turn = list(range(len(cases))), {}, {}, 0
+    try:
+        while waiting or running:
+            while waiting and len(running) < processes:
+                number = waiting.pop(0)
+                running[Child(functools.partial(_report, cases[number], options))] = number
+            child, ending = wait_for_one(list(running))
+            number = running.pop(child)
+            progress.done(cases[number].name)
+            if ending.how == "failed":
+                raise failed(ending)
+            ready[number] = ending.answer or _not_examined(
+                cases[number].name, "%s: the process that ran its checks died: %s" % (cases[number].name, ending.how)
+            )
+            while turn in ready:
+                add(ready.pop(turn))
+                turn += 1
+    finally:
+        end_all(running)
 
 
-def _audit_number(i):
+def _report(case, options):
+    """Return the report of a case, also if the case cannot be examined."""
     from theano_ng.audit.driver import audit
 
-    cases, options = _shared
-    return audit(cases[i], **options)
+    try:
+        return audit(case, **options)
+    except (TypeError, ValueError) as failure:
+        text = str(failure) if str(failure).startswith(case.name) else "%s: %s" % (case.name, failure)
+        if "refuses the example inputs" in text:
+            text += '. Specify other inputs: in audit_cases(), or by --inputs "float64(3,4), dvector, 2"'
+        return _not_examined(case.name, text)
+    except AuditError as failure:
+        return _not_examined(
+            case.name, "%s: %s\nThis is an error of the audit: please report it." % (case.name, failure)
+        )
+
+
+def _files(arguments):
+    """Return the files to write, each with its option."""
+    options = ("--json", arguments.json), ("--junit", arguments.junit), ("--page", arguments.page)
+    return [(path, option) for option, path in options if path is not None and (option, path) != ("--json", "-")]
+
+
+def _refuse_unwritable(path, option):
+    """Raise UsageError before the audit if its reports cannot be written to a file at its end."""
+    known = os.path.exists(path)
+    try:
+        with open(path, "a", encoding="utf-8"):
+            pass
+        if not known:
+            os.remove(path)
+    except OSError as failure:
+        raise _unwritable(path, option, failure) from None
+
+
+def _unwritable(path, option, failure):
+    return UsageError("%s: %s cannot be written: %s" % (option, path, failure.strerror))
 
 
 def _write(reports, arguments):
@@ -334,7 +423,7 @@ def _write_file(path, text, option):
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
     except OSError as failure:
-        raise UsageError("%s: %s cannot be written: %s" % (option, path, failure.strerror)) from None
+        raise _unwritable(path, option, failure) from None
 
 
 if __name__ == "__main__":

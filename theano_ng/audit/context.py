@@ -4,7 +4,7 @@ import time
 
 from theano_ng.audit import generate
 from theano_ng.audit.problems import Problem, Reject
-from theano_ng.audit.processes import in_child
+from theano_ng.audit.processes import in_child, step
 from theano_ng.audit.records import Finding, Verdict
 from theano_ng.audit.runners import Unbuildable, make_runner
 from theano_ng.audit.running import reference, run_or_error
@@ -114,11 +114,17 @@ class Context:
                     return type(outcome), outcome.args
                 return None, ()
 
-            status, answer = in_child(quiet, 120)
-            if answer is None:
-                raise Problem("Crash", "the process died: %s" % status, location=self.target.location("c_code"))
-            if answer[0] is not None:
-                raise answer[0](*answer[1])
+            ending = in_child(quiet, steps=1)
+            if ending.how != "ended":
+                raise Problem(
+                    "EndlessLoop" if ending.endless else "Crash",
+                    "the process died: %s" % ending.how,
+                    ending.stack,
+                    self.target.place_in(ending.stack),
+                )
+            kind, arguments = ending.answer
+            if kind is not None:
+                raise kind(*arguments)
 
         return forked
 
@@ -143,6 +149,7 @@ class Context:
 
         search = generate.Search(collect, self.seed, lambda: count - len(found))
         search.run(self.target, self._usable(generate.stages(self.target, self.max_examples, **limits)))
+        step(tuple)  # from now on, the check itself chooses the examples
         return found
 
     def _usable(self, stages):
@@ -165,7 +172,7 @@ class Context:
             except Reject:
                 return False
 
-        return accepts() if not self.apart else in_child(accepts, 120)[1] is not False
+        return accepts() if not self.apart else in_child(accepts, steps=1).answer is not False
 
     # -- implementations -------------------------------------------------------------------------------------------
 
@@ -190,6 +197,7 @@ class Context:
             If the runner cannot be built. The problem has the name CompileError, BadCacheVersion or BadThunkOutput.
         """
         if (built.index, kind) not in self._runners:
+            step()
             try:
                 self._runners[built.index, kind] = make_runner(built, kind)
             except Unbuildable as failure:

@@ -2,16 +2,18 @@
 
 import functools
 import importlib
+import numbers
 import os
 import time
+import traceback
 from dataclasses import dataclass, replace
 
-from theano_ng.audit.problems import Problem
-from theano_ng.audit.processes import Child, wait_for_one
+from theano_ng.audit.problems import AuditError, Problem, first_line
+from theano_ng.audit.processes import Child, end_all, failed, in_child, wait_for_one
 from theano_ng.audit.records import Case, Finding, Report, Verdict
 
-#: The parent process waits PATIENCE times the time limit of a check, plus 60 seconds, before it kills the check.
-PATIENCE = 2
+#: The parent process waits PATIENCE times the time limit of a check, plus GRACE seconds, before it ends the check.
+PATIENCE, GRACE = 2, 150
 
 
 @dataclass(frozen=True)
@@ -199,9 +201,12 @@ def audit(
     ImportError
         If Hypothesis is not installed.
     TypeError, ValueError
-        If the Op refuses the inputs, or if `checks` or the `skip` of the case contains the name of an unknown check.
+        If the Op refuses the inputs, if its nodes cannot be made, or if `checks` or an option of the case is not valid.
+    AuditError
+        If a check itself fails. The message contains its stack.
     """
-    from theano_ng.audit.generate import require_hypothesis  # needs tensor
+    from theano_ng.audit.generate import VARIATIONS, require_hypothesis  # needs tensor
+    from theano_ng.audit.stacks import raised
     from theano_ng.audit.targets import Target
     from theano_ng.compile import debugmode  # noqa: F401  (import once, not in the process of each check)
     from theano_ng.gof.optdb import load
@@ -210,9 +215,18 @@ def audit(
     case = as_case(op_or_case, inputs)
     start = time.perf_counter()
     chosen = select(checks, sanitize=sanitize, leaks=leaks)
-    # Raise an error for a misspelled name, which would otherwise have no effect.
-    select([name for name in case.skip if name not in PROPERTIES])
-    target = Target(case, seed)
+    _refuse_bad_options(case, VARIATIONS)
+    apart = isolate and hasattr(os, "fork")
+    if apart:
+        _try_nodes(case, functools.partial(Target, case, seed))
+    try:
+        target = Target(case, seed)
+    except (TypeError, ValueError):
+        raise
+    except Exception as failure:  # from another method of the Op than make_node
+        raise ValueError("%s cannot be examined: %s" % (case.name, raised(failure, case.op))) from failure
+    if not target.is_computable:
+        raise ValueError("%s cannot be examined: it has neither perform, nor C code, nor make_thunk" % case.name)
     load()  # load the rules once, not in the process of each check
 
     def limit_of(count):
@@ -222,11 +236,52 @@ def audit(
         return max((time_limit - (time.perf_counter() - start)) / count * min(processes, count), 0.1)
 
     run = _Run(target, max_examples, seed, progress, len(chosen))
-    if isolate and hasattr(os, "fork"):
+    if apart:
         verdicts = run.in_processes(chosen, processes, limit_of)
     else:
         verdicts = [run.here(check, limit_of(len(chosen) - k)) for k, check in enumerate(chosen)]
     return Report(case.name, target.op_text, tuple(verdicts), time.perf_counter() - start)
+
+
+def _refuse_bad_options(case, variations):
+    """Raise TypeError or ValueError for a value of an option that would have no effect or let the checks fail."""
+    if not isinstance(case.skip, dict):
+        raise TypeError(
+            "skip is %r; it has to be a dict from the name of a check to the reason, such as "
+            '{"grad": "the gradient is clipped"}' % (case.skip,)
+        )
+    select([name for name in case.skip if name not in PROPERTIES])
+    if case.vary is not None:
+        if isinstance(case.vary, str):
+            raise TypeError("vary is %r; it has to be a collection of names, such as (%r,)" % (case.vary, case.vary))
+        unknown = [name for name in case.vary if name not in variations]
+        if unknown:
+            raise ValueError(
+                "vary contains %s; the names are: %s" % (", ".join(map(repr, unknown)), ", ".join(variations))
+            )
+    if case.tied is not None and not callable(case.tied):
+        raise TypeError("tied is %r; it has to be a function of the list of values" % (case.tied,))
+    if case.tolerance is not None and not isinstance(case.tolerance, numbers.Real):
+        raise TypeError("tolerance is %r; it has to be a number" % (case.tolerance,))
+
+
+def _try_nodes(case, make):
+    """Make the nodes of a case in a forked process. Raise ValueError if the process dies, or does not end."""
+    from theano_ng.audit.stacks import place_in
+
+    def quiet():
+        try:
+            make()
+        except Exception:
+            pass  # the caller makes the nodes again, and raises this exception
+
+    ending = in_child(quiet, steps=1)
+    if ending.how != "ended":
+        place = place_in(ending.stack, case.op)
+        raise ValueError(
+            "%s cannot be examined. The process that made its nodes died: %s%s. make_node has to return an Apply node, or "
+            "to raise an exception such as TypeError" % (case.name, ending.how, place and ", at " + place)
+        )
 
 
 def run(cases, **options):
@@ -280,47 +335,66 @@ class _Run:
         """Run a check in this process, and return its verdict."""
         self._begin(check)
         start = time.perf_counter()
-        return self._end(check, self._skipped(check) or self._verdict(check, limit, False), start)
+        return self._end(check, self._skipped(check, None) or self._verdict(check, limit, False), start)
 
     def in_processes(self, checks, processes, limit_of):
         """Run checks in forked processes, some of them at the same time, and return the verdicts in order.
 
         If the process of a check dies, the check runs again with a separate process for each example. The second run
-        finds the example that kills the process.
+        finds the example that kills the process. If a step of a check does not end, its process is ended, and the checks
+        that have not yet begun are skipped, because they would wait for the same call. If a check itself fails, it counts as skipped if
+        another check has found an error, which is probably the reason.
+
+        Raises
+        ------
+        AuditError
+            If a check itself fails, and no check finds an error.
         """
-        verdicts, waiting, running = {}, list(enumerate(checks)), {}
+        verdicts, waiting, running, endless, failure = {}, list(enumerate(checks)), {}, None, None
         try:
             while waiting or running:
                 while waiting and len(running) < processes:
                     number, check = waiting.pop(0)
                     self._begin(check)
-                    start, skipped = time.perf_counter(), self._skipped(check)
+                    start, skipped = time.perf_counter(), self._skipped(check, endless)
                     if skipped is not None:
                         verdicts[number] = self._end(check, skipped, start)
                         continue
                     limit = limit_of(len(waiting) + 1)
                     child = Child(
                         functools.partial(self._verdict, check, limit, False),
-                        None if limit is None else PATIENCE * limit + 60,
+                        None if limit is None else PATIENCE * limit + GRACE,
+                        steps=1,
                     )
-                    running[child] = number, check, start, limit, ""
+                    running[child] = number, check, start, limit, None
                 if not running:
                     continue
-                child, (status, verdict) = wait_for_one(list(running))
+                child, ending = wait_for_one(list(running))
                 number, check, start, limit, died = running.pop(child)
-                if verdict is None and not died:
+                verdict = ending.answer
+                if ending.how == "failed":
+                    failure = failure or failed(ending)
+                    reason = "the check itself failed: %s" % ending.answer.strip().splitlines()[-1]
+                    verdict, died = Verdict(check.name, "skipped", reason=reason), None
+                if ending.late:
+                    verdict, died = Verdict(check.name, "skipped", reason="the time is over: %s" % ending.how), None
+                if ending.endless:
+                    died, endless = died or ending, check
+                if verdict is None and died is None:
                     again = Child(
                         functools.partial(self._verdict, check, limit, True),
-                        None if limit is None else 2 * PATIENCE * limit + 60,
+                        None if limit is None else 2 * PATIENCE * limit + GRACE,
+                        steps=2,
                     )
-                    running[again] = number, check, start, limit, status
+                    running[again] = number, check, start, limit, ending
                     continue
-                if died and (verdict is None or verdict.status != "failed"):
+                if died is not None and (verdict is None or verdict.status != "failed"):
                     verdict = self._crashed(check, died)
                 verdicts[number] = self._end(check, verdict, start)
         finally:
-            for child in running:  # after an exception, for instance KeyboardInterrupt
-                child.end(False)
+            end_all(running)
+        if failure is not None and all(verdict.status != "failed" for verdict in verdicts.values()):
+            raise failure
         return [verdicts[number] for number in range(len(checks))]
 
     def _begin(self, check):
@@ -332,28 +406,52 @@ class _Run:
         self.progress(self.target.case.name, check.name, self.ended, self.total, verdict)
         return verdict
 
-    def _skipped(self, check):
+    def _skipped(self, check, endless):
+        """Return the verdict of a check that shall not run, or None. `endless` is a check that did not end, or None."""
         skip = self.target.case.skip
-        return Verdict(check.name, "skipped", reason=skip[check.name]) if check.name in skip else None
+        if check.name in skip:
+            return Verdict(check.name, "skipped", reason=skip[check.name])
+        if endless is not None:
+            return Verdict(check.name, "skipped", reason="not run, because the check %s did not end" % endless.name)
+        return None
 
     def _verdict(self, check, limit, apart):
         from theano_ng.audit.context import Context  # needs Hypothesis
 
         return _judge(check, Context(self.target, check.name, self.max_examples, self.seed, limit, apart))
 
-    def _crashed(self, check, status):
+    def _crashed(self, check, ending):
+        """Return the verdict of a check whose process died."""
+        target = self.target
         finding = Finding(
             check.name,
-            "Crash",
-            "the process that ran this check died: %s" % status,
-            location=self.target.location("c_code"),
+            "EndlessLoop" if ending.endless else "Crash",
+            "the process that ran this check %s: %s" % ("was ended" if ending.endless else "died", ending.how),
+            ending.note,
+            ending.stack,
+            target.place_in(ending.stack),
         )
         return Verdict(check.name, "failed", findings=(finding,))
 
 
 def _judge(check, context):
-    """Return the verdict of a check. A `Problem` that the check raises is a finding without an example."""
+    """Return the verdict of a check.
+
+    A `Problem` that the check raises is a finding without an example, and so is another exception that comes from a
+    method of the Op.
+    """
     try:
         return check(context)
     except Problem as problem:  # raised outside of `find`, so no input is known
         return context.failed([context.finding(problem)])
+    except AuditError:
+        raise
+    except Exception as failure:
+        from theano_ng.audit.stacks import place_of  # needed in this case only
+
+        place = place_of(failure, context.op)
+        if not place:
+            raise
+        message = "%s: %s" % (type(failure).__name__, first_line(failure))
+        evidence = "".join(traceback.format_exception(failure))
+        return context.failed([context.finding(Problem("UnexpectedError", message, evidence, place))])

@@ -17,6 +17,7 @@ import numpy as np
 from theano_ng import tensor
 from theano_ng.audit import forms
 from theano_ng.audit.problems import Problem, Reject
+from theano_ng.audit.processes import step
 from theano_ng.audit.targets import Built, destroyed
 from theano_ng.extras import require
 
@@ -752,6 +753,7 @@ class Search:
         key = example.key()
         if key not in self._known:
             self.tried += 1
+            step(example.describe)
             try:
                 self.attempt(example)
                 found = None

@@ -9,6 +9,7 @@ import numpy as np
 
 from theano_ng.audit import generate
 from theano_ng.audit.problems import Problem, Reject
+from theano_ng.audit.processes import step
 from theano_ng.audit.running import good_together
 from theano_ng.audit.value_checks import runner_or_none
 from theano_ng.gof.graph import Constant
@@ -143,6 +144,7 @@ class _Calls:
                 value[...] = copy
             elif isinstance(value, list):
                 value[:] = _copy(copy)
+        step()
         try:
             missing = self.thunk()
             while getattr(self.thunk, "lazy", False) and missing:

@@ -23,6 +23,8 @@ NAMES = {
     "MutatesOp": "computing or compiling changed the Op",
     "MutatesNode": "computing or compiling changed the Apply node",
     "Crash": "the process died",
+    "EndlessLoop": "a call of a method of the Op did not end within the time limit",
+    "UnexpectedError": "a method of the Op raises an exception where its result is needed",
     # structure
     "BadEquality": "__eq__ returns True for different Ops, or False for equal ones",
     "BadHash": "equal Ops have different hashes, or the hash changes between processes",

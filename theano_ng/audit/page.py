@@ -23,6 +23,7 @@ def to_markdown(reports):
     for report in reports:
         skipped = sum(verdict.status == "skipped" for verdict in report.verdicts)
         names = ", ".join(dict.fromkeys(finding.error for finding in report.findings)) or "none"
+        names = "not examined" if report.error else names
         examples = sum(verdict.examples for verdict in report.verdicts)
         lines.append(
             "| %s | %s | %d | %d | %d | %.1f |"
@@ -30,6 +31,7 @@ def to_markdown(reports):
         )
     for report in reports:
         lines += ["", "## %s" % _cell(report.case), ""]
+        lines += ["Not examined: " + _cell(report.error)] if report.error else []
         for finding in report.findings:
             lines += _finding(finding)
         notes = ["`%s` was skipped: %s" % (v.check, v.reason) for v in report.verdicts if v.status == "skipped"]

@@ -44,7 +44,15 @@ class Case:
     def __post_init__(self):
         object.__setattr__(self, "inputs", tuple(self.inputs))
         if not self.name:
-            object.__setattr__(self, "name", getattr(self.op, "__name__", None) or str(self.op))
+            object.__setattr__(self, "name", _name_of(self.op))
+
+
+def _name_of(op):
+    """Return the name of a function, or the text of an Op. If its methods fail, return the name of its class."""
+    try:
+        return getattr(op, "__name__", None) or str(op)
+    except Exception:  # the checks report this exception
+        return type(op).__name__
 
 
 @dataclass(frozen=True)
@@ -111,12 +119,22 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Report:
-    """All verdicts about one case."""
+    """All verdicts about one case.
+
+    Attributes
+    ----------
+    case, op : str
+    verdicts : tuple of Verdict
+    seconds : float
+    error : str
+        The reason why the command could not examine the case. Otherwise "".
+    """
 
     case: str
     op: str
     verdicts: tuple
     seconds: float = 0.0
+    error: str = ""
 
     @property
     def findings(self):
@@ -125,4 +143,4 @@ class Report:
 
     @property
     def ok(self):
-        return not self.findings
+        return not self.findings and not self.error

@@ -50,10 +50,13 @@ def format_table(reports, width=None, colour=False, verbosity=1):
 
 
 def format_report(report, width=None, colour=False, verbosity=1):
-    """Format the report of one case, for `format_table`. Return "" if the verbosity is 0 and nothing was found."""
+    """Format the report of one case, for `format_table`.
+
+    Return "" if the case was not examined, or if the verbosity is 0 and nothing was found.
+    """
     width = min(max(width or shutil.get_terminal_size((100, 24)).columns, 60), 140)
     paint = _painter(colour)
-    if not verbosity and report.ok:
+    if report.error or not verbosity and report.ok:
         return ""
     title = report.case if report.op == report.case else "%s: %s" % (report.case, report.op)
     parts = [paint("title", _cut(_ascii(title), width))]
@@ -74,14 +77,16 @@ def summary(reports, paint=lambda kind, text: text):
     verdicts = [verdict for report in reports for verdict in report.verdicts]
     count = sum(len(report.findings) for report in reports)
     skipped = sum(verdict.status == "skipped" for verdict in verdicts)
-    text = "%s, %s (%d skipped), %s in %.1f s" % (
+    errors = sum(bool(report.error) for report in reports)
+    text = "%s%s, %s (%d skipped), %s in %.1f s" % (
         _number(len(reports), "case"),
+        " (%d not examined)" % errors if errors else "",
         _number(len(verdicts), "check"),
         skipped,
         _number(count, "finding"),
         sum(report.seconds for report in reports),
     )
-    return paint("failed" if count else "ok", text)
+    return paint("failed" if count or errors else "ok", text)
 
 
 def _number(count, noun):
@@ -198,6 +203,7 @@ def to_json(reports):
             "findings": sum(len(report.findings) for report in reports),
             "failed": sum(verdict.status == "failed" for verdict in verdicts),
             "skipped": sum(verdict.status == "skipped" for verdict in verdicts),
+            "errors": sum(bool(report.error) for report in reports),
             "seconds": round(sum(report.seconds for report in reports), 3),
         },
         "reports": [
@@ -206,6 +212,7 @@ def to_json(reports):
                 "op": report.op,
                 "ok": report.ok,
                 "seconds": round(report.seconds, 3),
+                "error": report.error,
                 "causes": [
                     {
                         "check": cause.check,
@@ -261,20 +268,22 @@ def to_junit(reports):
     from xml.etree import ElementTree
 
     reports = list(reports)
-    root = ElementTree.Element("testsuites", name="theano_ng-audit", errors="0")
-    totals = dict.fromkeys(("tests", "failures", "skipped"), 0)
+    root = ElementTree.Element("testsuites", name="theano_ng-audit")
+    totals = dict.fromkeys(("tests", "failures", "errors", "skipped"), 0)
     for report in reports:
         counts = {
-            "tests": len(report.verdicts),
+            "tests": len(report.verdicts) + bool(report.error),
             "failures": sum(verdict.status == "failed" for verdict in report.verdicts),
+            "errors": int(bool(report.error)),
             "skipped": sum(verdict.status == "skipped" for verdict in report.verdicts),
         }
-        suite = ElementTree.SubElement(
-            root, "testsuite", name=_xml(report.case), errors="0", time="%.3f" % report.seconds
-        )
+        suite = ElementTree.SubElement(root, "testsuite", name=_xml(report.case), time="%.3f" % report.seconds)
         for key, count in counts.items():
             suite.set(key, str(count))
             totals[key] += count
+        if report.error:
+            test = ElementTree.SubElement(suite, "testcase", classname=_xml(report.case), name="case")
+            ElementTree.SubElement(test, "error", message=_xml(report.error))
         for verdict in report.verdicts:
             test = ElementTree.SubElement(
                 suite, "testcase", classname=_xml(report.case), name=verdict.check, time="%.3f" % verdict.seconds

@@ -8,10 +8,13 @@ import itertools
 import os
 import re
 import sys
+from collections.abc import Iterable
 
 import numpy as np
 
+from theano_ng.audit.driver import as_case
 from theano_ng.audit.records import Case
+from theano_ng.audit.stacks import raised
 
 EXAMPLES = """\
   theano_ng-audit package.module:MyOp
@@ -123,8 +126,15 @@ def import_file(path):
         del sys.modules[name]
         if not isinstance(failure, Exception):
             raise
-        raise UsageError("%s cannot be imported: %s: %s" % (path, type(failure).__name__, failure)) from failure
+        raise _not_imported(path, failure, "python %s" % path) from failure
     return module
+
+
+def _not_imported(what, failure, command):
+    """Return the UsageError for a module whose import raises an exception. `command` shows the whole stack."""
+    return UsageError(
+        "%s cannot be imported: %s. The command `%s` shows the whole stack" % (what, raised(failure), command)
+    )
 
 
 def _import_module(name):
@@ -139,9 +149,9 @@ def _import_module(name):
                 return importlib.import_module(tried), ".".join(parts[count:])
         except (ModuleNotFoundError, ValueError) as failure:
             if getattr(failure, "name", None) not in (None, *(".".join(parts[:k]) for k in range(1, count + 1))):
-                raise UsageError("%s cannot be imported: %s" % (tried, failure)) from failure
+                raise _not_imported(tried, failure, 'python -c "import %s"' % tried) from failure
         except Exception as failure:
-            raise UsageError("%s cannot be imported: %s: %s" % (tried, type(failure).__name__, failure)) from failure
+            raise _not_imported(tried, failure, 'python -c "import %s"' % tried) from failure
     raise UsageError("there is no module %r.\n%s" % (name, _understood()))
 
 
@@ -164,29 +174,42 @@ def _cases_of_module(module, target, inputs, seed):
 
 def _called(make, target):
     """Return the cases that a function without parameters returns."""
-    try:
-        entries = make()
-        entries = [entries] if isinstance(entries, Case) else list(entries)
-    except Exception as failure:
+    if not callable(make):
         raise UsageError(
-            "%s: %s() failed: %s: %s" % (target, make.__name__, type(failure).__name__, failure)
-        ) from failure
-    cases = []
-    for i, entry in enumerate(entries):
-        if isinstance(entry, Case):
-            cases.append(entry)
-        elif (
-            isinstance(entry, tuple) and len(entry) == 2 and callable(entry[0]) and isinstance(entry[1], (list, tuple))
-        ):
-            cases.append(Case(entry[0], entry[1]))
-        else:
-            raise UsageError(
-                "%s: entry %d of %s() is %r; it should be a theano_ng.audit.Case or a pair (op, inputs), such as "
-                "(MyOp(), [numpy.ones((2, 3))])" % (target, i, make.__name__, entry)
-            )
+            "%s: audit_cases is a %s; it should be a function that returns a list" % (target, type(make).__name__)
+        )
+    name = "%s: %s()" % (target, make.__name__)
+    try:
+        cases = make()
+        if isinstance(cases, Iterable):
+            cases = list(cases)
+    except Exception as failure:
+        raise UsageError("%s failed: %s" % (name, raised(failure))) from failure
+    if isinstance(cases, Case):
+        return [cases]
+    if not isinstance(cases, list):
+        raise UsageError(
+            "%s returned %r; it should return a list of pairs (op, inputs), such as "
+            "[(MyOp(), [numpy.ones((2, 3))])]" % (name, cases)
+        )
     if not cases:
-        raise UsageError("%s: %s() returned no cases" % (target, make.__name__))
-    return cases
+        raise UsageError("%s returned no cases" % name)
+    return [_case_of(entry, "%s: entry %d" % (name, i)) for i, entry in enumerate(cases)]
+
+
+def _case_of(entry, place):
+    """Return the case for an entry of the list that `audit_cases` returns."""
+    if isinstance(entry, Case):
+        return entry
+    if isinstance(entry, tuple) and len(entry) == 2 and callable(entry[0]) and isinstance(entry[1], (list, tuple)):
+        try:
+            return as_case(entry[0], entry[1])
+        except Exception as failure:  # from the constructor of the Op
+            raise UsageError("%s: %s" % (place, raised(failure))) from failure
+    raise UsageError(
+        "%s is %r; it should be a theano_ng.audit.Case or a pair (op, inputs), such as "
+        "(MyOp(), [numpy.ones((2, 3))])" % (place, entry)
+    )
 
 
 def _cases_of_object(found, path, module, target, inputs, seed):
@@ -206,6 +229,8 @@ def _cases_of_object(found, path, module, target, inputs, seed):
                 "%s cannot be created without arguments (%s). Name an instance (my_op = %s(...); %s:my_op), or write "
                 "a function audit_cases() that returns pairs (op, inputs)." % (target, failure, name, module.__name__)
             ) from None
+        except Exception as failure:
+            raise UsageError("%s cannot be created: %s" % (target, raised(failure))) from failure
     elif isinstance(found, PureOp):
         given = None if inputs else [case for case in _cases_of_class(module, type(found)) if case.op == found]
         if given:

@@ -1,7 +1,7 @@
 """Runners. A runner executes one implementation of a node directly, without a compiled function."""
 
 from theano_ng.audit.problems import one_line
-from theano_ng.audit.processes import limited
+from theano_ng.audit.processes import limited, step
 from theano_ng.compile.debugmode.checks import _lessbroken_deepcopy
 from theano_ng.gof.graph import Constant
 from theano_ng.gof.native import reads_raw_float16
@@ -82,6 +82,7 @@ class Runner:
             if not keep:
                 cell[0] = None
             self.compute[variable][0] = False
+        step()
         try:
             limited(self._run)
             return [_lessbroken_deepcopy(cell[0]) for cell in self.outputs]

@@ -5,8 +5,9 @@ import numpy as np
 from theano_ng import tensor
 from theano_ng.audit.code_constants import c_text_or_none, constants_of
 from theano_ng.audit.neighbours import neighbours
+from theano_ng.audit.stacks import place_in, raised
 from theano_ng.gof.graph import Constant, Variable
-from theano_ng.gof.op import has_c_implementation, has_perform
+from theano_ng.gof.op import Op, has_c_implementation, has_perform
 from theano_ng.gof.places import location_of
 from theano_ng.gof.type import PureType
 
@@ -214,8 +215,8 @@ class Target:
             self.base = Built(self, base)
         except Exception as failure:
             raise ValueError(
-                "%s refuses the example inputs (%s): %s: %s"
-                % (case.name, ", ".join(map(str, base)), type(failure).__name__, failure)
+                "%s refuses the example inputs (%s): %s"
+                % (case.name, ", ".join(map(str, base)), raised(failure, case.op))
             ) from failure
         self.op = self.base.op
         self.op_text = _text(self.op)
@@ -295,6 +296,12 @@ class Target:
     def has_perform(self):
         return has_perform(self.op)
 
+    @property
+    def is_computable(self):
+        """True if the Op has a method that computes its outputs."""
+        make_thunk = getattr(type(self.op), "make_thunk", None)
+        return self.has_c or self.has_perform or make_thunk is not Op.make_thunk or "make_thunk" in vars(self.op)
+
     def varies(self, what):
         """Return True if the case varies a property, one of `generate.VARIATIONS`."""
         return self.case.vary is None or what in self.case.vary
@@ -302,6 +309,10 @@ class Target:
     def location(self, method):
         """Return ``file:line`` of a method of the Op, or "" if the Op lacks the method."""
         return location_of(self.op, method)
+
+    def place_in(self, stack):
+        """Return ``file:line`` of the call in a stack that is in the code of the Op. By default, that of its C code."""
+        return place_in(stack, self.op) or self.location("c_code" if self.has_c else "perform")
 
     # -- variations of the types ---------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 import keyword
 import os
 import re
+import sys
 import textwrap
 
 OP = '''"""The operation {name}."""
@@ -175,6 +176,10 @@ GRAD_TEST = """
 """
 
 
+#: Names that the written files use for other objects.
+_USED = ("np", "T", "theano", "utt", "unittest", "audit_cases", "audit_test", "Audit")
+
+
 def module_name(name):
     """Return the name of the module for a class: ``my_op`` for ``MyOp``."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
@@ -200,13 +205,18 @@ def texts(name, c=False, grad=False, inplace=False):
     ValueError
         If `name` cannot be the name of a class.
     """
-    if not name.isidentifier() or keyword.iskeyword(name):
+    if not name.isidentifier() or keyword.iskeyword(name) or name in _USED:
         raise ValueError("%r cannot be the name of a class; give a name such as RowNorms" % name)
+    module = module_name(name)
+    if module in sys.stdlib_module_names or module in ("numpy", "scipy", "theano", "theano_ng"):
+        raise ValueError(
+            "%r would be in the file %s.py, which would hide the module %s; give another name" % (name, module, module)
+        )
     plain = "output_storage[0][0] = np.asarray(x * x.dtype.type(self.factor))\n"
     in_place = "if self.inplace:\n    x *= x.dtype.type(self.factor)\n    output_storage[0][0] = x\nelse:\n    " + plain
     parts = dict(
         name=name,
-        module=module_name(name),
+        module=module,
         props='"factor", "inplace"' if inplace else '"factor",',
         inplace_doc="    inplace : bool\n        Whether the output overwrites the input.\n" if inplace else "",
         inplace_argument=", inplace=False" if inplace else "",

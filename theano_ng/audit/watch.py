@@ -1,11 +1,12 @@
 """Repeated audits of a file: after each change of the file, its Ops are audited again, and the changes are shown."""
 
 import importlib
+import importlib.util
 import os
 import sys
 import time
 
-from theano_ng.audit.resolve import UsageError, cases_of
+from theano_ng.audit.resolve import UsageError
 
 #: Seconds between two looks at the files.
 INTERVAL = 0.3
@@ -16,16 +17,16 @@ class Watcher:
 
     Parameters
     ----------
-    target, inputs, seed
+    target : str
         See `resolve.cases_of`.
     run : callable
-        ``run(cases)`` returns a list of reports.
+        ``run()`` imports and audits the target, and returns a list of reports.
     stream : file
         The messages are written to this stream.
     """
 
-    def __init__(self, target, inputs, seed, run, stream=None):
-        self.target, self.inputs, self.seed, self.run = target, inputs, seed, run
+    def __init__(self, target, run, stream=None):
+        self.target, self.run = target, run
         self.stream = sys.stdout if stream is None else stream
         self.before = None
         self.times = {}
@@ -34,11 +35,24 @@ class Watcher:
         """Return the files to watch: the file of the target, and the files in its folder that it may use."""
         place = self.target.partition(":")[0]
         if not place.endswith(".py"):
-            module = sys.modules.get(place) or importlib.import_module(place)
-            place = module.__file__
+            place = self.file_of_module(place)
         folder = os.path.dirname(os.path.abspath(place))
+        if not os.path.isdir(folder):
+            raise UsageError("there is no folder %s" % folder)
         endings = (".py", ".c", ".h", ".cpp", ".hpp")
         return [os.path.join(folder, name) for name in sorted(os.listdir(folder)) if name.endswith(endings)]
+
+    def file_of_module(self, name):
+        """Return the file of a module, without importing it. For ``package.module.Op``, this is the file of the module."""
+        while name:
+            try:
+                spec = importlib.util.find_spec(name)
+            except (ImportError, ValueError):  # the text before the last dot is not a package
+                spec = None
+            if spec is not None and spec.origin:
+                return spec.origin
+            name = name.rpartition(".")[0]
+        raise UsageError("there is no module %r" % self.target)
 
     def changed(self):
         """Return the files that have changed since the last call. In the first call, these are all files."""
@@ -62,11 +76,12 @@ class Watcher:
                 del sys.modules[name]
         importlib.invalidate_caches()
         try:
-            cases = cases_of(self.target, self.inputs, self.seed)
-            reports = self.run(cases)
-        except (UsageError, TypeError, ValueError) as failure:
+            reports = self.run()
+        except UsageError as failure:
             self.print("%s" % failure)
             return
+        if any(report.error for report in reports):
+            return  # the reason was printed, and the findings are not known
         found = {
             (report.case, finding.error, finding.check): finding.message
             for report in reports

@@ -46,8 +46,8 @@ def _location_of_props(op):
                 file = inspect.getsourcefile(cls)
             except (OSError, TypeError):  # no source
                 return ""
-            place = next((k for k, line in enumerate(lines) if line.lstrip().startswith("__props__")), 0)
-            return _place(file, first + place)
+            offset = next((k for k, line in enumerate(lines) if line.lstrip().startswith("__props__")), 0)
+            return place(file, first + offset)
     return ""
 
 
@@ -57,7 +57,7 @@ def _location_in_scalar_op(op, names):
         if name in vars(op) or owner is not None and owner.__module__ not in _BASES:
             return _location(op, name)
     try:
-        return _place(inspect.getsourcefile(type(op)), inspect.getsourcelines(type(op))[1])
+        return place(inspect.getsourcefile(type(op)), inspect.getsourcelines(type(op))[1])
     except (OSError, TypeError):  # no source
         return ""
 
@@ -74,10 +74,11 @@ def _location(op, method):
         code = getattr(found, "__func__", found).__code__
     except (AttributeError, TypeError, ValueError):
         return ""
-    return _place(code.co_filename, code.co_firstlineno)
+    return place(code.co_filename, code.co_firstlineno)
 
 
-def _place(file, line):
+def place(file, line):
+    """Return ``file:line``. A file below the current folder is given by its relative path."""
     return "%s:%d" % (os.path.relpath(file) if file.startswith(os.getcwd() + os.sep) else file, line)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from theano_ng.audit import Case, audit, audit_test
 from theano_ng.audit.page import to_markdown
+from theano_ng.audit.resolve import cases_of
 from theano_ng.audit.template import module_name, texts, write
 from theano_ng.audit.tests.test_checks import GradOfTwo, Half, Scaled
 from theano_ng.audit.tests.test_cli import run
@@ -117,9 +118,11 @@ class TestWatch(InFolder):
         self.write("watched.py", WATCHED)
         self.write("part.py", "factor = 3")
         out = io.StringIO()
-        watcher = Watcher(
-            "watched.py", None, 0, lambda cases: [audit(c, checks="grad", max_examples=2) for c in cases], out
-        )
+
+        def audited():
+            return [audit(case, checks="grad", max_examples=2) for case in cases_of("watched.py")]
+
+        watcher = Watcher("watched.py", audited, out)
         changes = iter(["factor = 2", "factor = 2 +", "factor = 5"])
 
         def sleep(seconds):

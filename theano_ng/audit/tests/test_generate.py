@@ -271,10 +271,10 @@ class TestDriver(unittest.TestCase):
 
     @unittest.skipUnless(hasattr(os, "fork"), "processes are not forked on this system")
     def test_processes(self):
-        self.assertEqual(in_child(lambda: (1, "a")), ("ended", (1, "a")))
-        self.assertEqual(in_child(lambda: os.kill(os.getpid(), signal.SIGSEGV)), ("signal SIGSEGV", None))
-        self.assertEqual(in_child(lambda: os._exit(3)), ("exit code 3", None))
-        self.assertEqual(in_child(signal.pause, 0.2), ("the check was still running after 0 s", None))
+        self.assertEqual(in_child(lambda: (1, "a"))[:2], ("ended", (1, "a")))
+        self.assertEqual(in_child(lambda: os.kill(os.getpid(), signal.SIGSEGV))[:2], ("signal SIGSEGV", None))
+        self.assertEqual(in_child(lambda: os._exit(3))[:2], ("exit code 3", None))
+        self.assertEqual(in_child(signal.pause, 0.2)[:4], ("it was still running after 0 s", None, False, True))
         with self.assertRaisesRegex(AuditError, "ZeroDivisionError"):
             in_child(lambda: 1 // 0)
 
@@ -289,8 +289,8 @@ class TestProcesses(unittest.TestCase):
         while children:
             child, answer = wait_for_one(children)
             children.remove(child)
-            order.append(answer)
-        self.assertEqual(order, [("ended", "fast"), ("ended", "slow"), ("the check was still running after 1 s", None)])
+            order.append(answer[:2])
+        self.assertEqual(order, [("ended", "fast"), ("ended", "slow"), ("it was still running after 1 s", None)])
 
     def test_large_answers(self):
         self.assertEqual(len(in_child(lambda: b"x" * (1 << 20))[1]), 1 << 20)

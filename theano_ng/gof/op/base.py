@@ -115,6 +115,8 @@ class PureOp:
         """
         return_list = kwargs.pop("return_list", False) if kwargs else False
         node = self.make_node(*inputs, **kwargs)
+        if not isinstance(node, Apply):
+            raise TypeError("make_node of %s returned %r; it has to return an Apply node" % (self, node))
         outputs = node.outputs
         for output in outputs:
             if not hasattr(output.tag, "trace"):  # `make_variable`, unlike a call of the Type, sets no trace
