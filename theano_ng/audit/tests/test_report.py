@@ -78,7 +78,8 @@ class TestFormats(unittest.TestCase):
         document = json.loads(json.dumps(report.to_json([BAD, GOOD])))
         self.assertEqual((document["schema"], document["tool"], document["ok"]), (2, "theano_ng-audit", False))
         self.assertEqual(
-            document["summary"], {"cases": 2, "checks": 4, "findings": 1, "failed": 1, "skipped": 1, "seconds": 3.0}
+            document["summary"],
+            {"cases": 2, "checks": 4, "findings": 1, "failed": 1, "skipped": 1, "errors": 0, "seconds": 3.0},
         )
         bad, good = document["reports"]
         self.assertEqual((bad["case"], bad["op"], bad["ok"], good["ok"]), ("Bad", "Bad{axis=1}", False, True))
