@@ -124,8 +124,8 @@ class CCoverage:
             reason = "no time was left"
         if not reason:
             with tempfile.TemporaryDirectory(prefix="theano_ng-coverage-") as folder:
-                status, answer = in_child(lambda: self._answer(units, folder), limit)
-            reason, sentence = answer or ("the process that counts them ended: %s" % status, "")
+                ending = in_child(lambda: self._answer(units, folder), limit)
+            reason, sentence = ending.answer or ("the process that counts them ended: %s" % ending.how, "")
         return "it is not known which lines of the C code no example reached: %s" % reason if reason else sentence
 
     def _units(self):

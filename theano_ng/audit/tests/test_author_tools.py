@@ -238,12 +238,15 @@ class TestRewrites(InFolder):
             '''
             from theano_ng import tensor
             from theano_ng.gof import local_optimizer
+            from theano_ng.gof.opt import copy_stack_trace
 
             @local_optimizer([tensor.sqr])
             def local_sqr_to_mul(node):
                 """sqr(x)  ->  x * x"""
                 if node.op == tensor.sqr:
-                    return [node.inputs[0] * node.inputs[0]]
+                    product = node.inputs[0] * node.inputs[0]
+                    copy_stack_trace(node.outputs[0], product)
+                    return [product]
 
             @local_optimizer([tensor.add])
             def local_add_zero(node):

@@ -280,7 +280,7 @@ class TestOps(WithFile):
     def test_errors_of_other_methods(self):
         (found, *_), _ = self.finding(
             "class Bad(Good):\n    def __eq__(self, other): raise ValueError('e')\n    __hash__ = Good.__hash__\n",
-            "state",
+            "pickle",
         )
         self.assertEqual((found["error"], found["message"]), ("UnexpectedError", "ValueError: e"))
         self.assertEqual(found["location"], self.line_of("raise ValueError"))
