@@ -7,9 +7,10 @@ import os
 import sys
 
 from theano_ng.audit.problems import AuditError
-from theano_ng.audit.processes import Child, end_all, failed, wait_for_one
+from theano_ng.audit.processes import Child, end_all, failed, in_child, wait_for_one
 from theano_ng.audit.records import Report
 from theano_ng.audit.resolve import EXAMPLES, UsageError, cases_of
+from theano_ng.audit.stacks import place_in
 from theano_ng.commands import command
 from theano_ng.configdefaults import config
 
@@ -190,9 +191,6 @@ def tried_cases_of(target, inputs, seed):
         If the target cannot be imported, or has no cases.
     """
     if hasattr(os, "fork"):
-        from theano_ng.audit.processes import in_child
-        from theano_ng.audit.stacks import place_in
-
         def quiet():
             with contextlib.suppress(UsageError), contextlib.redirect_stdout(None):
                 cases_of(target, inputs, seed)

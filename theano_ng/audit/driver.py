@@ -342,8 +342,8 @@ class _Run:
 
         If the process of a check dies, the check runs again with a separate process for each example. The second run
         finds the example that kills the process. If a step of a check does not end, its process is ended, and the checks
-        that have not yet begun are skipped, because they would wait for the same call. If a check itself fails, it counts as skipped if
-        another check has found an error, which is probably the reason.
+        that have not yet begun are skipped, because they would wait for the same call. A check that itself fails counts
+        as skipped if another check has found an error, which is probably the reason.
 
         Raises
         ------
