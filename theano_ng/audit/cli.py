@@ -191,6 +191,7 @@ def tried_cases_of(target, inputs, seed):
         If the target cannot be imported, or has no cases.
     """
     if hasattr(os, "fork"):
+
         def quiet():
             with contextlib.suppress(UsageError), contextlib.redirect_stdout(None):
                 cases_of(target, inputs, seed)
