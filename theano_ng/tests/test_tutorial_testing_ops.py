@@ -50,10 +50,10 @@ def run(line, folder):
     env = dict(
         os.environ, PYTHONPATH=os.pathsep.join(filter(None, (ROOT, os.environ.get("PYTHONPATH")))), COLUMNS="100"
     )
-    flags = env.get("THEANO_FLAGS", "")
+    flags = env["THEANO_FLAGS"] = "base_compiledir=%s" % config.base_compiledir  # the page shows the default mode
     while "=" in words[0]:
         name, _, value = words.pop(0).partition("=")
-        env[name] = ",".join(filter(None, (flags, value)))
+        env[name] = "%s,%s" % (flags, value)
     module = COMMANDS[words.pop(0)]
     done = subprocess.run([sys.executable, "-m", module, *words], cwd=folder, env=env, capture_output=True, text=True)
     return done.stdout + done.stderr

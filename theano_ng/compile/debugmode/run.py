@@ -110,7 +110,7 @@ class _Guard:
         # Other objects, such as None, numbers and the empty tuple, may be in use elsewhere.
         self.values = [v for v in values if isinstance(v, np.ndarray) or isinstance(v, (tuple, list, dict)) and v]
         self.held = [[value] * _EXTRA_REFERENCES for value in self.values]
-        self.counts = [sys.getrefcount(value) for value in self.values]
+        self.counts = [self._count(value) for value in self.values]
         self.previous = alloc.fill(self.byte)
 
     def __exit__(self, kind, failure, traceback):
@@ -120,9 +120,7 @@ class _Guard:
         node = self.run.node
         wrong = ""
         for value, count in zip(self.values, self.counts):
-            # An output cell with the same object has a reference, too. A node may also have returned a variable that is an
-            # input of the graph.
-            missing = count + sum(self.cells[r][0] is value for r in node.outputs) - sys.getrefcount(value)
+            missing = count - self._count(value)
             for _ in range(missing):
                 ctypes.pythonapi.Py_IncRef(ctypes.py_object(value))
             if missing > 0 and not wrong:
@@ -134,6 +132,13 @@ class _Guard:
             raise BadReferences(node, self.kind, wrong) from failure
         if damages:
             _raise_damages(node, self.cells, self.kind, damages, failure)
+
+    def _count(self, value):
+        """Return the number of references to an object, without those of output cells.
+
+        The copy of a tuple may be the tuple itself. Then an output cell contains the input, before or after the run.
+        """
+        return sys.getrefcount(value) - sum(self.cells[r][0] is value for r in self.run.node.outputs)
 
 
 def _raise_damages(node, cells, kind, damages, failure):

@@ -295,6 +295,13 @@ class TestOwnMemory(unittest.TestCase):
                 self.call(fault)
 
     @unittest.skipIf(os.name == "nt", "signals")
+    def test_output_that_is_the_input(self):
+        """The copy of a tuple of numbers is the tuple itself, in the run before and in this run."""
+        value = (2, None, 0.5)
+        with theano.configparser.change_flags({"DebugMode.check_preallocated_output": "ALL"}):
+            f = theano.function([], theano.gof.Constant(theano.gof.generic, value), mode=DebugMode())
+            self.assertEqual(f(), value)
+
     def test_last_words(self):
         for fault in ("address zero", "far away", "aborts"):
             program = "from %s import *; TestOwnMemory().call(%r)" % (__name__, fault)
