@@ -98,6 +98,32 @@ def memmap(a):
 FORMS = [strided, reversed_, fortran, misaligned, swapped, read_only, misaligned_strides, subclass]
 
 
+def elements(value):
+    """Return the array of the elements that derivatives are taken of: of a sparse matrix, the stored elements."""
+    return value.data if _is_sparse(value) else value
+
+
+def with_elements(value, new):
+    """Return a copy of a value with other elements, which have the shape of ``elements(value)``."""
+    if np.isscalar(value):
+        return type(value)(new)
+    made = value.copy()
+    if _is_sparse(value):
+        made.data = np.asarray(new, value.dtype)
+    else:
+        made[...] = new
+    return made
+
+
+def dense(value):
+    """Return a sparse matrix as an array, and other values unchanged."""
+    return value.toarray() if _is_sparse(value) else value
+
+
+def _is_sparse(value):
+    return hasattr(value, "toarray")
+
+
 def copied(value):
     """Copy a value that an Op might overwrite.
 

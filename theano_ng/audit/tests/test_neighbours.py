@@ -5,9 +5,10 @@ import unittest
 from unittest import mock
 
 import numpy as np
+import scipy.sparse
 
 import theano_ng as theano
-from theano_ng import scalar
+from theano_ng import scalar, sparse
 from theano_ng import tensor as T
 from theano_ng.audit import Case, audit, generate
 from theano_ng.audit.causes import causes
@@ -168,6 +169,62 @@ class RightKink(Kink):
         return [gradients[0] * T.sgn(inputs[0] - np.float32(2))]
 
 
+class SmallKink(Exponential):
+    """A right Op: its slope is 1 above 2, and slightly less below. At 2, the derivative is the one from above."""
+
+    def perform(self, node, inputs, outputs):
+        above = inputs[0] - inputs[0].dtype.type(2)
+        outputs[0][0] = np.where(above < 0, above * above.dtype.type(0.994), above)
+
+    def slope(self, x):
+        return T.switch(x < 2, np.asarray(0.994, x.dtype), T.ones_like(x))
+
+    def grad(self, inputs, gradients):
+        return [gradients[0] * self.slope(inputs[0])]
+
+    def R_op(self, inputs, eval_points):
+        return [None if eval_points[0] is None else eval_points[0] * self.slope(inputs[0])]
+
+
+class WrongAtSmallKink(SmallKink):
+    def slope(self, x):
+        return T.switch(x < 2, np.asarray(0.994, x.dtype), np.asarray(1.001, x.dtype) * T.ones_like(x))
+
+
+class SparseSquare(Exponential):
+    """The squares of the stored elements of a sparse matrix. `factor` is wrong if it is not 2."""
+
+    factor = 2
+
+    def make_node(self, x):
+        x = sparse.as_sparse_variable(x)
+        return theano.Apply(self, [x], [x.type()])
+
+    def perform(self, node, inputs, outputs):
+        outputs[0][0] = inputs[0].multiply(inputs[0]).asformat(inputs[0].format)
+
+    def product(self, x, v):
+        return sparse.mul(sparse.mul(x, v), np.asarray(self.factor, x.dtype))
+
+    def grad(self, inputs, gradients):
+        return [self.product(inputs[0], gradients[0])]
+
+    def R_op(self, inputs, eval_points):
+        return [None if eval_points[0] is None else self.product(inputs[0], eval_points[0])]
+
+    def connection_pattern(self, node):
+        return [[True]]
+
+
+class WrongSparseSquare(SparseSquare):
+    factor = 3
+
+
+class DisconnectedSparseSquare(SparseSquare):
+    def connection_pattern(self, node):
+        return [[False]]
+
+
 class Memo(Exponential):
     """A wrong Op: it keeps the result for an array, whose content may change."""
 
@@ -292,6 +349,23 @@ class TestSearch(unittest.TestCase):
         found, report = findings(Kink(), "grad")
         self.assertEqual(found, [("BadGradient", "")])
         self.assertRegex(report.findings[0].message, r"finite differences give -\S+ to \S+ at a kink")
+
+    def test_small_kinks(self):
+        for check, name in (("grad", "BadGradient"), ("R_op", "BadRop")):
+            self.assertEqual(findings(SmallKink(), check)[0], [])
+            self.assertEqual(findings(WrongAtSmallKink(), check)[0], [(name, "")])
+
+    def test_derivatives_of_sparse_matrices(self):
+        matrix = scipy.sparse.csr_array(np.array([[0.5, 0, -1.25, 2.0], [0, 0, 1.5, 0], [-0.75, 3.0, 0, 0.25]]))
+        self.assertEqual(findings(SparseSquare(), "grad", matrix.astype("float32"))[0], [])
+        for check, name in (("grad", "BadGradient"), ("R_op", "BadRop")):
+            self.assertEqual(findings(SparseSquare(), check, matrix)[0], [])
+            found, report = findings(WrongSparseSquare(), check, matrix.tocsc())
+            self.assertEqual(found, [(name, "")])
+            self.assertRegex(report.findings[0].message, r"at \[\d+, \d+\] is ")
+        self.assertEqual(findings(SparseSquare(), "connection_pattern", matrix)[0], [])
+        found = self.error(DisconnectedSparseSquare(), "connection_pattern", matrix)
+        self.assertEqual(found, ("BadConnectionPattern", ""))
 
     def test_state(self):
         found, report = findings(Memo(), "state")

@@ -105,15 +105,16 @@ class ScalarShrinkage(scalar.BinaryScalarOp):
         x, given = (scalar.cast(one, g.dtype) for one in inputs)
         zero, one, minus_one, minus_two = (scalar.constant(np.asarray(n, g.dtype)) for n in (0, 1, -1, -2))
         t = scalar.switch(scalar.lt(given, zero), zero, given)
-        kept = scalar.gt(scalar.abs_(x), t)
+        beyond = scalar.gt(scalar.abs_(x), t)
+        kept = scalar.or_(beyond, scalar.eq(t, zero))  # no number is changed, also not 0
         if self.mode == "garrote":
-            ratio = t / scalar.switch(kept, x, one)
+            ratio = t / scalar.switch(beyond, x, one)
             slopes = one + ratio * ratio, minus_two * ratio
         elif self.mode == "soft":
             slopes = one, scalar.switch(scalar.gt(x, zero), minus_one, one)
         else:
             slopes = one, zero
-        moves = scalar.and_(kept, scalar.ge(given, zero))
+        moves = scalar.and_(beyond, scalar.ge(given, zero))
         return [
             scalar.cast(scalar.switch(chosen, slope, zero) * g, variable.dtype)
             if variable.dtype.startswith("float")

@@ -103,6 +103,9 @@ class TestShrinkage(utt.InferShapeTester):
             a, b = T.dvectors("a", "b")
             gradients = theano.function([a, b], T.grad(shrinkage(mode)(a, b).sum(), [a, b]))
             np.testing.assert_array_equal(gradients([0.0, 0.5, -1], [1.0, 0.5, 1]), np.zeros((2, 3)))
+            dx, dt = gradients([0.0, 0.0, 2.0, 0.0], [0.0, -1.5, 0.0, 1.0])  # without a threshold, the slope is 1
+            np.testing.assert_array_equal(dx, [1, 1, 1, 0])
+            np.testing.assert_array_equal(dt, [0, 0, -1 if mode == "soft" else 0, 0])
             a = T.fvector("a")
             self.assertEqual([g.dtype for g in T.grad(shrinkage(mode)(a, b).sum(), [a, b])], ["float32", "float64"])
 

@@ -294,8 +294,8 @@ FAULTS = [
         kind="gradient",
         why="The absolute value is forgotten in the gradient, so negative numbers seem to be constant.",
         file="shrinkage.py",
-        old="kept = scalar.gt(scalar.abs_(x), t)",
-        new="kept = scalar.gt(x, t)",
+        old="beyond = scalar.gt(scalar.abs_(x), t)",
+        new="beyond = scalar.gt(x, t)",
         witness="""
             from theano_ng.tests import unittest_tools as utt
             t = np.ones((2, 2))
@@ -326,8 +326,8 @@ FAULTS = [
         kind="gradient",
         why="A negative threshold counts as zero, but the gradient treats it as if it moved the numbers.",
         file="shrinkage.py",
-        old="moves = scalar.and_(kept, scalar.ge(given, zero))",
-        new="moves = kept",
+        old="moves = scalar.and_(beyond, scalar.ge(given, zero))",
+        new="moves = beyond",
         witness="""
             from theano_ng.tests import unittest_tools as utt
             x = np.array([[3.0, 0.5]])
@@ -342,7 +342,7 @@ FAULTS = [
         kind="gradient",
         why="The quotient in the gradient is not replaced where x is 0: the second derivative there is NaN.",
         file="shrinkage.py",
-        old="ratio = t / scalar.switch(kept, x, one)",
+        old="ratio = t / scalar.switch(beyond, x, one)",
         new="ratio = t / x",
         witness="""
             x, t = T.dvectors("x", "t")
