@@ -234,6 +234,8 @@ class DebugRun:
     def __init__(self, context, built, py, c):
         from theano_ng.compile import In, Out, function
         from theano_ng.compile.debugmode import DebugMode
+        from theano_ng.configdefaults import config
+        from theano_ng.configparser import change_flags
 
         mode = DebugMode(
             optimizer=None,
@@ -248,20 +250,18 @@ class DebugRun:
         outputs = [Out(v, borrow=True) for v in built.node.outputs]
         if len(outputs) > 1:
             outputs.append(Out(Reader()(*built.node.outputs), borrow=True))
-        self.function = function(inputs, outputs, mode=mode, accept_inplace=True, on_unused_input="ignore")
+        # DebugMode tries every combination of strides for this number of dimensions. More than two take too long.
+        dimensions = min(config.DebugMode.check_preallocated_output_ndim, 2)
+        flags = {"DebugMode.warn_input_not_reused": False, "DebugMode.check_preallocated_output_ndim": dimensions}
+        with change_flags(flags):
+            self.function = function(inputs, outputs, mode=mode, accept_inplace=True, on_unused_input="ignore")
         self.context, self.built = context, built
 
     def __call__(self, example, where):
         """Run an example. If DebugMode raises an error, raise a Problem that describes the error."""
-        from theano_ng.configdefaults import config
-        from theano_ng.configparser import change_flags
-
         values = without_destroyed(self.built, example.node_values())
         try:
-            # DebugMode tries every combination of strides for this number of dimensions. More than two take too long.
-            dimensions = min(config.DebugMode.check_preallocated_output_ndim, 2)
-            flags = {"DebugMode.warn_input_not_reused": False, "DebugMode.check_preallocated_output_ndim": dimensions}
-            with np.errstate(all="ignore"), change_flags(**flags):
+            with np.errstate(all="ignore"):
                 limited(lambda: self.function(*values))
         except TOO_LARGE:
             raise Reject() from None
