@@ -3,11 +3,13 @@
 import ctypes
 import gc
 import mmap
+import unittest
 
 import numpy as np
 
 import theano_ng as theano
 from theano_ng import tensor as T
+from theano_ng.gof.op import has_c_implementation
 
 
 class Way:
@@ -22,9 +24,16 @@ class Way:
     Attributes
     ----------
     node : Apply
+
+    Raises
+    ------
+    unittest.SkipTest
+        If the implementation in C cannot be compiled, because there is no compiler.
     """
 
     def __init__(self, op, *inputs, impl="c"):
+        if impl == "c" and not theano.config.cxx and has_c_implementation(op):
+            raise unittest.SkipTest("needs a C++ compiler")
         outputs = op(*inputs)
         self.node = (outputs[0] if isinstance(outputs, list) else outputs).owner
         self.variables = [one for one in inputs if isinstance(one, theano.Variable)]
