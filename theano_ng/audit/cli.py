@@ -14,10 +14,10 @@ from theano_ng.audit.stacks import place_in
 from theano_ng.commands import command
 from theano_ng.configdefaults import config
 
-DESCRIPTION = "Look for errors in Ops: wrong values, gradients and shapes, memory errors, wrong reference counts."
+DESCRIPTION = "Search Ops for errors: wrong values, gradients and shapes, memory errors, wrong reference counts."
 EPILOG = (
-    "examples:\n%s\n\nexit status: 0 no finding, 1 at least one finding, 2 an error in the command line or in a target"
-    % EXAMPLES
+    "examples:\n%s\n\nexit status:\n  0 no findings, 1 findings, 130 ended by Ctrl-C,\n"
+    "  2 an error in the command line, in a target or in the audit itself" % EXAMPLES
 )
 
 INTERRUPTED = 130  # 128 + SIGINT: the exit status that shells report for a program that Ctrl-C has ended
@@ -36,16 +36,16 @@ def _parser():
         metavar="TARGET",
         help="package.module:Op, file.py:Op, or a module or file with a function audit_cases()",
     )
-    parser.add_argument("--inputs", metavar="LIST", help='initial inputs: "float64(3,4), dvector, 2"')
-    parser.add_argument("--checks", metavar="NAMES", help="only these checks, separated by commas")
-    parser.add_argument("--no-sanitizer", action="store_true", help="do not build the C code with sanitizers")
-    parser.add_argument("--no-leaks", action="store_true", help="do not check reference counts and memory leaks")
+    parser.add_argument("--inputs", metavar="LIST", help='example inputs, such as "float64(3,4), dvector, 2"')
+    parser.add_argument("--checks", metavar="NAMES", help="run only these checks, separated by commas")
+    parser.add_argument("--no-sanitizer", action="store_true", help="do not run the check sanitizer")
+    parser.add_argument("--no-leaks", action="store_true", help="do not run the checks references and memory")
     parser.add_argument(
         "--examples",
         type=int,
         default=50,
         metavar="N",
-        help="number of random examples per check, in addition to systematic ones (50)",
+        help="number of random examples for each check, in addition to the systematic examples (50)",
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of all random choices (0)")
     parser.add_argument("--time", type=float, metavar="SECONDS", help="time limit for each case, in seconds")
@@ -57,7 +57,7 @@ def _parser():
     parser.add_argument(
         "--watch",
         action="store_true",
-        help="audit the target again after each change of its files, and show what changed",
+        help="audit the target again after each change of its files, and show which findings are new or are gone",
     )
     parser.add_argument(
         "--rewrites",
@@ -77,8 +77,8 @@ def _parser():
         metavar="N",
         help="number of cases, or of checks of a single case, that run at the same time (the number of processors)",
     )
-    parser.add_argument("-q", "--quiet", action="store_true", help="findings only")
-    parser.add_argument("-v", "--verbose", action="store_true", help="all evidence")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print only findings")
+    parser.add_argument("-v", "--verbose", action="store_true", help="print all evidence")
     return parser
 
 

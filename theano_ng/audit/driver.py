@@ -48,32 +48,46 @@ CHECKS = [
     Check(
         "make_node",
         _PACKAGE + "structure_checks:check_make_node",
-        "make_node gives equal nodes for equal inputs; its error messages explain the error",
+        "a second call of make_node with the same inputs gives a new node of the same Op and types",
     ),
-    Check("props", _PACKAGE + "structure_checks:check_props", "equality, hash and string of the Op"),
+    Check("props", _PACKAGE + "structure_checks:check_props", "equality, hash and text of the Op are consistent"),
     Check(
         "pickle",
         _PACKAGE + "structure_checks:check_pickle",
-        "the Op and functions that use it survive copying and pickling",
+        "the Op, and functions that use it, can be copied and pickled",
     ),
-    Check("maps", _PACKAGE + "structure_checks:check_maps", "destroy_map and view_map are well-formed"),
+    Check(
+        "maps",
+        _PACKAGE + "structure_checks:check_maps",
+        "destroy_map and view_map are dicts from indices of outputs to lists of indices of inputs",
+    ),
     Check(
         "types",
         _PACKAGE + "type_checks:check_types",
-        "Types accept, compare and distinguish their values; equality and hash of Types",
+        "Types accept, compare and distinguish their values; equality and hash of Types are consistent",
     ),
     Check(
-        "cache_version", _PACKAGE + "structure_checks:check_cache_version", "the C code and its version are consistent"
+        "cache_version",
+        _PACKAGE + "structure_checks:check_cache_version",
+        "c_code_cache_version returns a valid tuple; equal Ops have equal versions",
     ),
     Check(
         "output_types", _PACKAGE + "value_checks:check_output_types", "values have the types that make_node declares"
     ),
-    Check("perform", _PACKAGE + "value_checks:check_perform", "perform alone, in DebugMode, on every layout"),
-    Check("c_code", _PACKAGE + "value_checks:check_c_code", "C code against perform, in DebugMode, on every layout"),
+    Check(
+        "perform",
+        _PACKAGE + "value_checks:check_perform",
+        "perform gives the same values in a second call and for every memory layout, and passes in DebugMode",
+    ),
+    Check(
+        "c_code",
+        _PACKAGE + "value_checks:check_c_code",
+        "the C code gives the same values as perform for every memory layout, and passes in DebugMode",
+    ),
     Check(
         "accuracy",
         _PACKAGE + "accuracy:check_accuracy",
-        "results keep at least half of the digits of a computation in higher precision",
+        "results agree with a computation in higher precision in at least half of their digits",
     ),
     Check(
         "state", _PACKAGE + "state_checks:check_state", "results do not depend on earlier calls, nor on other threads"
@@ -89,14 +103,14 @@ CHECKS = [
     Check(
         "connection_pattern",
         _PACKAGE + "symbolic_checks:check_connection_pattern",
-        "inputs that are declared as disconnected have no influence",
+        "floating point inputs that are declared disconnected do not change the outputs",
     ),
-    Check("grad", _PACKAGE + "symbolic_checks:check_grad", "gradients against finite differences"),
-    Check("R_op", _PACKAGE + "symbolic_checks:check_rop", "R_op against directional derivatives"),
+    Check("grad", _PACKAGE + "symbolic_checks:check_grad", "gradients agree with finite differences"),
+    Check("R_op", _PACKAGE + "symbolic_checks:check_rop", "R_op agrees with directional derivatives"),
     Check(
         "sanitizer",
         _PACKAGE + "sanitizer:check_sanitizer",
-        "C code built with -fsanitize=address,undefined",
+        "the C code, compiled with -fsanitize=address,undefined, runs without errors",
         "sanitize",
     ),
     Check("references", _PACKAGE + "leaks:check_references", "reference counts do not change over many calls", "leaks"),
