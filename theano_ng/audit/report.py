@@ -124,12 +124,10 @@ def _table(report, width, paint):
 
 
 def _finding(number, finding, width, paint, everything):
-    meaning = NAMES.get(finding.error, "")
-    lines = [
-        "",
-        "  %d. %s"
-        % (number, paint("failed", "%s (%s)" % (finding.error, finding.check)) + (": " + meaning if meaning else "")),
-    ]
+    title, meaning = "%s (%s)" % (finding.error, finding.check), NAMES.get(finding.error, "")
+    text = "%d. %s" % (number, title + ": " + meaning if meaning else title)
+    lines = textwrap.wrap(text, width, initial_indent="  ", subsequent_indent=" " * 5, break_on_hyphens=False)
+    lines = ["", lines[0].replace(title, paint("failed", title), 1), *lines[1:]]
     made = ["with " + finding.change] if finding.change else []
     for text in (finding.message, *made, *("input %d: %s" % item for item in enumerate(finding.inputs))):
         wrapped = textwrap.wrap(
