@@ -41,6 +41,7 @@ sys.addaudithook(hook)
 import numpy as np
 import theano_ng as theano
 import theano_ng.tensor as T
+from theano_ng.gof.compiler.background import wait_for_kernels
 from theano_ng.gof.tests import test_replacing
 from theano_ng.configdefaults import config
 
@@ -52,7 +53,9 @@ def fresh():
 x = T.dvector("x")
 def compiled():
     fresh()
-    return [theano.function([x], T.exp(x) + 1), theano.function([x], T.tanh(x), mode=theano.Mode(linker="c"))]
+    functions = [theano.function([x], T.exp(x) + 1), theano.function([x], T.tanh(x), mode=theano.Mode(linker="c"))]
+    wait_for_kernels()
+    return functions
 def right(functions):
     for f in functions:
         f([0.5, 1])
