@@ -15,7 +15,7 @@ _IS_NULL = re.compile(r"==\s*(NULL|nullptr)\b|\b(NULL|nullptr)\s*==")
 _NEGATED = re.compile(r"!\s*\(?\s*\*?([A-Za-z_]\w*)\s*(?=\)|\|\||&&)")
 _ALLOCATES = re.compile(r"\bnew\b|(alloc|new|empty|zeros|copy|from|contiguous)\w*\s*\(", re.IGNORECASE)
 
-# The reaction to a failed allocation: an exception that says so, the release of other memory, and the end.
+# The reaction to a failed allocation: the code sets a MemoryError, releases other memory, and returns.
 _NO_MEMORY = re.compile(r"\bPyErr_NoMemory\b|\bPyExc_MemoryError\b|\bbad_alloc\b")
 _REACTION = re.compile(
     r"""(else\b\s*)?

@@ -41,8 +41,8 @@ def place_of(failure, op=None):
 
 def raised(failure, op=None):
     """Describe an exception: its class, its text, and the position in the author's code. See `place_in` for `op`."""
-    text, place = "%s: %s" % (type(failure).__name__, failure), place_of(failure, op)
-    return "%s, raised at %s" % (text, place) if place else text
+    text, where = "%s: %s" % (type(failure).__name__, failure), place_of(failure, op)
+    return "%s, raised at %s" % (text, where) if where else text
 
 
 def _files_of(op):

@@ -6,6 +6,17 @@ import numpy as np
 
 from theano_ng import tensor
 from theano_ng.audit import generate
+from theano_ng.audit.finite_differences import (
+    FINER,
+    STEP,
+    differences_of,
+    is_additive,
+    is_continuous,
+    largest,
+    one_sided_slopes,
+    outputs_at,
+    stepped,
+)
 from theano_ng.audit.forms import copied, dense, elements, with_elements
 from theano_ng.audit.problems import Problem, Reject, first_line, one_line
 from theano_ng.audit.running import reference
@@ -16,11 +27,6 @@ from theano_ng.gof.null_type import NullType
 from theano_ng.gof.op import PureOp
 from theano_ng.gof.utils import MethodNotDefined
 
-#: The step of difference quotients: their points are x - STEP, x and x + STEP.
-STEP = 1e-5
-#: The factor between STEP and a second, smaller step. The second step distinguishes a slope from a jump of the
-#: function.
-FINER = 1000
 #: Relative tolerance of derivatives.
 TOLERANCE = 1e-4
 #: Number of elements of each input whose derivatives are compared.
@@ -29,10 +35,6 @@ MAX_ELEMENTS = 40
 _COARSE = {"float32": 1e-2, "float16": 2e-1}
 
 _NOT_THERE = (NotImplementedError, MethodNotDefined, NullTypeGradError, DisconnectedInputError)
-
-
-def _continuous(v):
-    return getattr(v.type, "dtype", "") in ("float16", "float32", "float64")
 
 
 def _compile(inputs, outputs):
@@ -208,7 +210,7 @@ def check_connection_pattern(context):
     def attempt(example):
         node, variables = example.built.node, example.built.variables
         pattern = pattern_of(node)
-        free = [i for i, v in enumerate(node.inputs) if _continuous(v) and v in variables and not all(pattern[i])]
+        free = [i for i, v in enumerate(node.inputs) if is_continuous(v) and v in variables and not all(pattern[i])]
         if not free or context.runner(example.built, "any") is None:
             raise Reject()
         outputs = reference(context, example)
@@ -225,7 +227,7 @@ def check_connection_pattern(context):
             except Exception:
                 continue
             for k, out in enumerate(node.outputs):
-                if not pattern[i][k] and _continuous(out) and not out.type.values_eq(outputs[k], changed[k]):
+                if not pattern[i][k] and is_continuous(out) and not out.type.values_eq(outputs[k], changed[k]):
                     raise Problem(
                         "BadConnectionPattern",
                         "input %d is declared as disconnected from output %d, but changes it" % (i, k),
@@ -234,7 +236,7 @@ def check_connection_pattern(context):
                     )
 
     # Integer inputs are not tested, because they have no derivatives.
-    if not any(_continuous(v) and not all(row) for v, row in zip(context.node.inputs, pattern_of(context.node))):
+    if not any(is_continuous(v) and not all(row) for v, row in zip(context.node.inputs, pattern_of(context.node))):
         return context.ok(len(context.target.built))
     return context.find(attempt, layouts=False)
 
@@ -296,7 +298,7 @@ class Gradients:
     def __init__(self, built, where):
         node = built.node
         self.built, self.reason, self.function = built, "", None
-        self.outs = [k for k, out in enumerate(node.outputs) if _continuous(out)]
+        self.outs = [k for k, out in enumerate(node.outputs) if is_continuous(out)]
         self.weights = [node.outputs[k].type("u%d" % k) for k in self.outs]
         terms = self._terms(node, where)
         if terms is None:
@@ -304,7 +306,7 @@ class Gradients:
         self.terms = []
         for v in built.variables:
             mine = [t for w, t in zip(node.inputs, terms) if w is v]
-            whole = _continuous(v) and not any(isinstance(t.type, NullType) for t in mine)
+            whole = is_continuous(v) and not any(isinstance(t.type, NullType) for t in mine)
             mine = [t for t in mine if not isinstance(t.type, (NullType, DisconnectedType))]
             if (
                 whole
@@ -374,10 +376,10 @@ class Gradients:
             problem = ""
             if rank != expected:
                 problem = "has %s dimensions, but the input has %s" % (rank, expected)
-            elif _continuous(v) and dtype not in ("float16", "float32", "float64"):
+            elif is_continuous(v) and dtype not in ("float16", "float32", "float64"):
                 problem = "has dtype %s, but the input has dtype %s" % (dtype, v.type.dtype)
             elif (
-                _continuous(v)
+                is_continuous(v)
                 and len(floats) == 1
                 and dtype != v.type.dtype
                 and (v.type.dtype, dtype) != ("float16", "float32")
@@ -497,7 +499,7 @@ def _weights(outputs, outs):
 def _coarse(built, found):
     """Return the tolerance for variables that are not float64, or 0 if all are float64."""
     kinds = {
-        v.type.dtype for v in list(built.variables) + [built.node.outputs[k] for k in found.outs] if _continuous(v)
+        v.type.dtype for v in list(built.variables) + [built.node.outputs[k] for k in found.outs] if is_continuous(v)
     }
     return max([_COARSE.get(kind, 0) for kind in kinds], default=0)
 
@@ -523,7 +525,7 @@ def _compare_coarse(context, example, gradients, analytic, weights, tolerance, w
         [
             float(np.finfo(v.type.dtype).max)
             for v in list(example.built.variables) + list(example.built.node.outputs)
-            if _continuous(v)
+            if is_continuous(v)
         ]
     )
     for i, g, e in zip(fine.places, analytic, expected):
@@ -538,151 +540,6 @@ def _compare_coarse(context, example, gradients, analytic, weights, tolerance, w
                 "%s\n%s" % (g, e),
                 where,
             )
-
-
-def _run(context, built, values):
-    """Return the outputs for values, or None if the Op raises an exception."""
-    try:
-        with np.errstate(all="ignore"):
-            return context.runner(built, "any")([copied(v) for v in values])
-    except Exception:
-        return None
-
-
-def _moved(outputs, others, outs):
-    """Return `others` minus `outputs` in float64, for the outputs with the indices `outs`.
-
-    Return None if a shape changed, or if a value is not finite.
-    """
-    result = []
-    for k in outs:
-        a, b = np.asarray(dense(outputs[k]), "float64"), np.asarray(dense(others[k]), "float64")
-        if a.shape != b.shape or not np.isfinite(a).all() or not np.isfinite(b).all():
-            return None
-        result.append(b - a)
-    return result
-
-
-def _level(output):
-    """Return the largest absolute value of an output."""
-    return float(np.abs(np.asarray(dense(output), "float64")).max(initial=0))
-
-
-class _Slopes:
-    """The one-sided derivatives of ``sum(weight * output)`` in a direction, from finite differences.
-
-    Attributes
-    ----------
-    value : float
-        The mean of both derivatives.
-    low, high : float
-        The limits of a subgradient: the sums of the smaller and of the larger derivative of each term.
-    size : float
-        The sum of the absolute values of the terms.
-    noise : float
-        The uncertainty of the derivatives.
-    smooth : bool
-        True if the two derivatives agree. At a kink or a jump, they differ.
-    """
-
-    def __init__(self, rights, lefts, weights, level, step):
-        pairs = [(w * r, w * x) for w, r, x in zip(weights, rights, lefts)]
-        self.value = sum(float((r + x).sum()) / 2 for r, x in pairs)
-        self.low = sum(float(np.minimum(r, x).sum()) for r, x in pairs)
-        self.high = sum(float(np.maximum(r, x).sum()) for r, x in pairs)
-        self.size = sum(float(np.abs(r).sum()) + float(np.abs(x).sum()) for r, x in pairs) / 2
-        bend = max([float(np.abs(r - x).max(initial=0)) for r, x in zip(rights, lefts)], default=0)
-        # The two one-sided slopes of a smooth function differ by the step times the curvature. At a kink or a jump they
-        # differ by more.
-        self.smooth = bend <= 1e-2 * max(1.0, self.size)
-        self.noise = 1e-15 * level / step * 50 + bend * 1e-3
-
-    def __str__(self):
-        return "%.6g" % self.value if self.smooth else "%.6g to %.6g at a kink" % (self.low, self.high)
-
-    def agrees(self, symbolic, tolerance):
-        """Return True if the gradient `symbolic` is a derivative within the tolerance, or a subgradient at a kink."""
-        # A small kink counts as smooth, but its subgradients, too, are between the one-sided derivatives.
-        room = tolerance * max(self.size, abs(symbolic), 1e-2) + self.noise
-        return self.low - room <= symbolic <= self.high + room
-
-    def confirm(self, other, symbolic, tolerance):
-        """Return True if the slopes of a smaller step, `other`, are the same, so that they show a wrong gradient."""
-        if other is None or self.smooth is not other.smooth:
-            return False
-        if not self.smooth:
-            same = 1e-2 * max(1.0, self.size)
-            return abs(self.low - other.low) <= same and abs(self.high - other.high) <= same
-        apart = abs(self.value - symbolic) if np.isfinite(symbolic) else tolerance * max(self.size, 1e-2) + self.noise
-        return abs(self.value - other.value) <= apart / 4
-
-
-def _slopes(context, built, values, moved, outs, outputs, weights, step=STEP):
-    """Estimate the one-sided derivatives of ``sum(weight * output)`` in a direction by finite differences.
-
-    Parameters
-    ----------
-    moved : callable
-        ``moved(t)`` returns the values after a step t in the direction.
-    step : float
-
-    Returns
-    -------
-    _Slopes or None
-        None if the Op raises an exception, or if a value is not finite.
-    """
-    sides = []
-    for t in (step, -step):
-        there = _run(context, built, moved(t))
-        differences = None if there is None else _moved(outputs, there, outs)
-        if differences is None:
-            return None
-        sides.append([d / t for d in differences])
-    level = max([_level(outputs[k]) for k in outs], default=0)
-    return _Slopes(*sides, weights, level, step)
-
-
-def _stepped(values, step, directions):
-    """Return values after a step.
-
-    Parameters
-    ----------
-    values : list
-    step : float
-    directions : dict
-        Index of a value -> direction, in the form of `elements`.
-    """
-    return [
-        with_elements(v, elements(v) + step * directions[i]) if i in directions else v for i, v in enumerate(values)
-    ]
-
-
-def _is_additive(context, built, values, outs, outputs):
-    """Return True if the derivative in the sum of two directions is the sum of the derivatives in these directions.
-
-    It is not at points where a function is not differentiable although all difference quotients exist. An example is
-    the median of equal numbers: it does not change if a single number changes.
-    """
-    rng = np.random.RandomState(7)
-    free = [i for i, v in enumerate(built.variables) if _continuous(v)]
-
-    def slope(directions):
-        outcome = _run(context, built, _stepped(values, STEP, directions))
-        differences = None if outcome is None else _moved(outputs, outcome, outs)
-        return None if differences is None else [d / STEP for d in differences]
-
-    for _ in range(4):
-        whole = {i: rng.uniform(-1, 1, np.shape(elements(values[i]))) for i in free}
-        first = {i: d * rng.randint(0, 2, d.shape) for i, d in whole.items()}
-        slopes = [slope(d) for d in (whole, first, {i: whole[i] - first[i] for i in free})]
-        if any(one is None for one in slopes):
-            continue
-        for k, a, b, c in zip(outs, *slopes):
-            size = max(float(np.abs(slope).max(initial=0)) for slope in (a, b, c))
-            noise = 5e-14 * _level(outputs[k]) / STEP
-            if (np.abs(a - b - c) > 1e-3 * size + noise).any():
-                return False
-    return True
 
 
 def _compare_numeric(context, example, found, values, weights, outputs, analytic, where):
@@ -700,16 +557,16 @@ def _compare_numeric(context, example, found, values, weights, outputs, analytic
                 shape = np.shape(elements(values[i]))
                 return [with_elements(v, other.reshape(shape)) if k == i else copied(v) for k, v in enumerate(values)]
 
-            slopes = _slopes(context, built, values, moved, found.outs, outputs, weights)
+            slopes = one_sided_slopes(context, built, values, moved, found.outs, outputs, weights)
             if slopes is None:
                 continue
             at = _coordinates(values[i], place)
             symbolic = float(np.asarray(g)[at])
             if not slopes.agrees(symbolic, tolerance):
-                finer = _slopes(context, built, values, moved, found.outs, outputs, weights, STEP / FINER)
+                finer = one_sided_slopes(context, built, values, moved, found.outs, outputs, weights, STEP / FINER)
                 if not slopes.confirm(finer, symbolic, tolerance):
                     continue  # the function jumps, the step is too large for its curvature, or the slope has no limit
-                if not _is_additive(context, built, values, found.outs, outputs):
+                if not is_additive(context, built, values, found.outs, outputs):
                     return
                 raise Problem(
                     "BadGradient",
@@ -734,7 +591,7 @@ def _second(found, where):
         return None
     terms = [found.terms[i] for i in found.places]
     cost = sum([tensor.sum(dense(t) * (k + 1.0)) for k, t in enumerate(terms)], 0)
-    wrt = [v for v in found.built.variables if _continuous(v)]
+    wrt = [v for v in found.built.variables if is_continuous(v)]
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -778,7 +635,7 @@ def check_rop(context):
         directions = {
             i: np.asarray(rng.uniform(-1, 1, np.shape(elements(v))), getattr(v, "dtype", "float64"))
             for i, v in enumerate(values)
-            if _continuous(built.variables[i])
+            if is_continuous(built.variables[i])
         }
         for moving, outs, function in functions:
             try:
@@ -799,7 +656,7 @@ def check_rop(context):
                         "node %s" % built.node,
                         where,
                     )
-            kinds = {v.type.dtype for v in list(built.variables) + list(built.node.outputs) if _continuous(v)}
+            kinds = {v.type.dtype for v in list(built.variables) + list(built.node.outputs) if is_continuous(v)}
             if kinds == {"float64"} and _nice(values):
                 _compare_tangents(context, built, values, outputs, directions, moving, outs, tangents, where)
 
@@ -815,8 +672,8 @@ def _rop_functions(built, where):
     Variables and outputs are given by their indices. If R_op gives no tangents, return the reason as a string.
     """
     node, result, reason = built.node, [], "R_op gives no tangents"
-    free = [i for i, v in enumerate(built.variables) if _continuous(v)]
-    outs = [k for k, out in enumerate(node.outputs) if _continuous(out)]
+    free = [i for i, v in enumerate(built.variables) if is_continuous(v)]
+    outs = [k for k, out in enumerate(node.outputs) if is_continuous(out)]
     if not free or not outs:
         return "no floating-point output, or no floating-point input"
     choices = [free] + [[i] for i in free if len(free) > 1]
@@ -855,7 +712,7 @@ def _rop_functions(built, where):
                 )
         for k in given:
             t, out = tangents[k].type, node.outputs[k].type
-            if getattr(t, "ndim", None) != out.ndim or not _continuous(tangents[k]):
+            if getattr(t, "ndim", None) != out.ndim or not is_continuous(tangents[k]):
                 raise Problem(
                     "BadRop",
                     "the result of R_op for output %d is of %s, but the output is of %s" % (k, t, out),
@@ -880,20 +737,20 @@ def _rop_functions(built, where):
 
 def _compare_tangents(context, built, values, outputs, directions, moving, outs, tangents, where):
     def moved(t):
-        return _stepped(values, t, {i: directions[i] for i in moving})
+        return stepped(values, t, {i: directions[i] for i in moving})
 
     for k, tangent in zip(outs, map(dense, tangents)):
-        ends = [_run(context, built, moved(t)) for t in (STEP, -STEP)]
+        ends = [outputs_at(context, built, moved(t)) for t in (STEP, -STEP)]
         if any(end is None for end in ends):
             return
-        steps = [_moved(outputs, end, [k]) for end in ends]
+        steps = [differences_of(outputs, end, [k]) for end in ends]
         if any(step is None for step in steps):
             continue
         right, left = steps[0][0] / STEP, steps[1][0] / -STEP
-        level = _level(outputs[k])
+        level = largest(outputs[k])
         smooth = np.abs(right - left) <= 1e-2 * np.maximum(1.0, np.abs(right))
-        finer = _run(context, built, moved(STEP / FINER))
-        nearer = None if finer is None else _moved(outputs, finer, [k])
+        finer = outputs_at(context, built, moved(STEP / FINER))
+        nearer = None if finer is None else differences_of(outputs, finer, [k])
         if nearer is None:
             continue
         # A larger step crosses more jumps of a function such as floor. So compare the slope with the slope of a smaller
@@ -907,7 +764,7 @@ def _compare_tangents(context, built, values, outputs, directions, moving, outs,
             continue  # skip all elements: some may be smooth only by chance, for instance if the Op sorts its outputs
         # Small kinks count as smooth. There, the tangent is between the one-sided derivatives.
         wrong = ~((np.minimum(right, left) - bound <= tangent) & (tangent <= np.maximum(right, left) + bound))
-        if wrong.any() and _is_additive(context, built, values, [k], outputs):
+        if wrong.any() and is_additive(context, built, values, [k], outputs):
             at = tuple(int(n) for n in np.argwhere(wrong)[0])
             raise Problem(
                 "BadRop",

@@ -52,7 +52,7 @@ GRAD = """
         return [factor * output_gradients[0]]
 
     def R_op(self, inputs, eval_points):
-        # None: the input does not depend on what is differentiated.
+        # None: the derivative in the direction of this input is not wanted.
         return eval_points if eval_points[0] is None else self.grad(inputs, eval_points)
 """
 

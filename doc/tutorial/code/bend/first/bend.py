@@ -38,7 +38,7 @@ class Bend(theano.Op):
         return [T.switch(x > 0, g, np.asarray(self.slope, x.dtype) * g)]
 
     def R_op(self, inputs, eval_points):
-        # None: the input does not depend on what is differentiated.
+        # None: the derivative in the direction of this input is not wanted.
         return eval_points if eval_points[0] is None else self.grad(inputs, eval_points)
 
     def c_code(self, node, name, inputs, outputs, sub):
