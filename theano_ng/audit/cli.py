@@ -6,7 +6,7 @@ import functools
 import os
 import sys
 
-from theano_ng.audit.problems import AuditError
+from theano_ng.audit.problems import AuditError, RefusedInputs
 from theano_ng.audit.processes import Child, end_all, failed, in_child, wait_for_one
 from theano_ng.audit.records import Report
 from theano_ng.audit.resolve import EXAMPLES, UsageError, cases_of
@@ -365,7 +365,7 @@ def _report(case, options):
         return audit(case, **options)
     except (TypeError, ValueError) as failure:
         text = str(failure) if str(failure).startswith(case.name) else "%s: %s" % (case.name, failure)
-        if "refuses the example inputs" in text:
+        if isinstance(failure, RefusedInputs):
             text += '. Specify other inputs: in audit_cases(), or by --inputs "float64(3,4), dvector, 2"'
         return _not_examined(case.name, text)
     except AuditError as failure:

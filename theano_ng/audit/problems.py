@@ -37,5 +37,9 @@ class Reject(Exception):
     """The exception by which a check rejects an example that does not apply. Such an example is not counted."""
 
 
+class RefusedInputs(ValueError):
+    """An Op refuses the example inputs of its case."""
+
+
 class AuditError(Exception):
     """An error of the audit, not of the Op."""

@@ -5,6 +5,7 @@ import numpy as np
 from theano_ng import tensor
 from theano_ng.audit.code_constants import c_text_or_none, constants_of
 from theano_ng.audit.neighbours import neighbours
+from theano_ng.audit.problems import RefusedInputs
 from theano_ng.audit.stacks import place_in, raised
 from theano_ng.gof.graph import Constant, Variable
 from theano_ng.gof.op import Op, has_c_implementation, has_perform
@@ -214,7 +215,7 @@ class Target:
         try:
             self.base = Built(self, base)
         except Exception as failure:
-            raise ValueError(
+            raise RefusedInputs(
                 "%s refuses the example inputs (%s): %s"
                 % (case.name, ", ".join(map(str, base)), raised(failure, case.op))
             ) from failure
